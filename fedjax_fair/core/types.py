@@ -1,0 +1,184 @@
+"""The whole vocabulary of the engine: data, models, tasks, state and the hooks of a method."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+PyTree = Any
+Array = jax.Array
+Variables = dict[str, PyTree]  # {'params': ..., 'batch_stats': ...}
+
+
+# --- models and tasks ------------------------------------------------------------------------------------------------
+
+
+class Output(NamedTuple):
+    """What a forward pass gives: logits, the features before the head, and the batch statistics to keep."""
+
+    logits: Array
+    features: Array
+    batch_stats: PyTree
+
+
+class Model(NamedTuple):
+    """A network as two pure functions.
+
+    ``init(key, x)`` returns the variables; ``apply(variables, x, mask, train, key)`` an :class:`Output`. ``mask[B]``
+    marks the real examples of a padded batch: padding must not enter batch statistics. ``prefers_map`` says that many
+    copies of the network run faster one after another than vmapped (convolutions on CPU).
+    """
+
+    init: Callable[[Array, Array], Variables]
+    apply: Callable[[Variables, Array, Array, bool, Array], Output]
+    name: str = 'model'
+    prefers_map: bool = False
+
+
+class Task(NamedTuple):
+    """What is learned: a loss per example and metrics over a test set.
+
+    ``losses(logits, y)`` gives ``[B]``. ``record(logits, y)`` gives per-example facts ``[B, ...]`` and
+    ``metrics(records, y, mask)`` turns the facts of a whole test set into a dict of arrays.
+    """
+
+    name: str
+    num_classes: int
+    losses: Callable[[Array, Array], Array]
+    record: Callable[[Array, Array], PyTree]
+    metrics: Callable[[PyTree, Array, Array], dict[str, Array]]
+
+
+# --- data ------------------------------------------------------------------------------------------------------------
+
+
+class Batch(NamedTuple):
+    """A padded batch; ``mask[B]`` marks the real examples."""
+
+    x: Array
+    y: Array
+    mask: Array
+
+
+class Cohort(NamedTuple):
+    """The clients of one round.
+
+    Examples are stored once, flat (``x[T, ...]``, ``y[T, ...]``); ``index[C, M]`` points each client at its own and
+    ``ex_mask[C, M]`` marks the real ones. A padding slot has ``mask`` False and ``id == N``. No client's data is
+    copied: batches are gathered straight from the flat arrays.
+    """
+
+    ids: Array
+    mask: Array
+    x: Array
+    y: Array
+    index: Array
+    ex_mask: Array
+
+
+class Tests(NamedTuple):
+    """Named test sets stored once: ``x[G, M, ...]``, ``y[G, M, ...]``, ``mask[G, M]``; ``test_of[N]`` is each client's."""
+
+    x: Any
+    y: Any
+    mask: Any
+    test_of: Any
+    names: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """Facts every hook may read. ``build`` fills them in, so a factory takes only its hyper-parameters."""
+
+    num_clients: int
+    sizes: np.ndarray
+    num_classes: int
+    feature_dim: int
+    example: Any
+    rounds: int
+    lr: Callable[[Any], Any]
+    momentum: Any = 0.0
+
+
+class FedState(NamedTuple):
+    """All that changes from round to round; ``clients`` holds one row per client of every method that keeps rows."""
+
+    round: Array
+    variables: Variables
+    opt: PyTree
+    server: dict[str, PyTree]
+    clients: dict[str, PyTree]
+    seen: Array
+
+
+# --- methods ---------------------------------------------------------------------------------------------------------
+
+
+class Phase(NamedTuple):
+    """One stretch of local training. Leaves for which ``trainable(path)`` is False do not move at all."""
+
+    name: str
+    epochs: int | None = None
+    lr: Any = None
+    trainable: Callable[[str], bool] = lambda path: True
+
+
+class Aux(NamedTuple):
+    """What a loss function gives beside its value."""
+
+    losses: Array
+    logits: Array
+    features: Array
+    batch_stats: PyTree
+
+
+class Method(NamedTuple):
+    """One idea of federated learning as a set of optional hooks; BUILD.md gives their order and rules.
+
+    Client hooks take a :class:`~fedjax_fair.core.client.Context`, server hooks a
+    :class:`~fedjax_fair.core.server.View`. ``local`` fixes parts of the local optimiser, ``server_opt`` is an optax
+    transformation, ``needs_all`` asks for stacked updates, ``whole`` lets revise and reduce see batch statistics too,
+    ``ignores_weights`` marks a reduce that would silently drop other methods' scores.
+    """
+
+    name: str
+    local: Mapping[str, Any] = {}
+    phases: tuple[Phase, ...] = ()
+    server_opt: Any = None
+    needs_all: bool = False
+    ignores_weights: bool = False
+    whole: bool = False
+    # state
+    init: Callable | None = None  # (variables, run) -> (server_entry, client_row)
+    # client
+    download: Callable | None = None  # (ctx, variables) -> variables
+    probe: Callable | None = None  # (ctx) -> dict, measured at the model just downloaded
+    start: Callable | None = None  # (ctx) -> scratch
+    transform: Callable | None = None  # (ctx, scratch, x) -> (x, scratch)
+    loss: Callable | None = None  # (loss_fn) -> loss_fn: (ctx, variables, batch) -> (scalar, Aux)
+    grad: Callable | None = None  # (grad_fn) -> grad_fn: (ctx, variables, batch) -> ((scalar, Aux), grads)
+    observe: Callable | None = None  # (ctx, scratch, batch, aux, last) -> scratch
+    upload: Callable | None = None  # (ctx, scratch, before, after) -> after
+    report: Callable | None = None  # (ctx, scratch, before, after) -> (row, dict)
+    deploy: Callable | None = None  # (ctx, variables) -> variables
+    # server
+    revise: Callable | None = None  # (view, updates) -> (updates, dict)
+    score: Callable | None = None  # (view, updates) -> [C] log-scores
+    reduce: Callable | None = None  # (view, updates, weights) -> update
+    finish: Callable | None = None  # (view, updates, weights, update) -> update
+    commit: Callable | None = None  # (view, updates, weights, update) -> (server_entry, rows or None)
+    serve: Callable | None = None  # (view, clients) -> variables
+
+
+class Algorithm(NamedTuple):
+    """A federated algorithm as pure functions; ``facts`` says in words what ``build`` chose."""
+
+    init: Callable[[Array], FedState]
+    round: Callable[[FedState, Cohort, Array], tuple[FedState, dict[str, Array]]]
+    evaluate: Callable[..., dict[str, dict[str, Array]]]
+    run: Run
+    facts: dict[str, Any]
