@@ -1,0 +1,42 @@
+"""The engine: the vocabulary, and ``build``."""
+
+from fedjax_fair.core.client import Context
+from fedjax_fair.core.client_map import ClientMap
+from fedjax_fair.core.engine import as_float, build
+from fedjax_fair.core.local import Local
+from fedjax_fair.core.server import View
+from fedjax_fair.core.types import (
+    Algorithm,
+    Aux,
+    Batch,
+    Cohort,
+    FedState,
+    Method,
+    Model,
+    Output,
+    Phase,
+    Run,
+    Task,
+    Tests,
+)
+
+__all__ = [
+    'Algorithm',
+    'Aux',
+    'Batch',
+    'ClientMap',
+    'Cohort',
+    'Context',
+    'FedState',
+    'Local',
+    'Method',
+    'Model',
+    'Output',
+    'Phase',
+    'Run',
+    'Task',
+    'Tests',
+    'View',
+    'as_float',
+    'build',
+]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -80,8 +81,13 @@ class Cohort(NamedTuple):
     ex_mask: Array
 
 
-class Tests(NamedTuple):
-    """Named test sets stored once: ``x[G, M, ...]``, ``y[G, M, ...]``, ``mask[G, M]``; ``test_of[N]`` is each client's."""
+@functools.partial(jax.tree_util.register_dataclass, data_fields=['x', 'y', 'mask', 'test_of'], meta_fields=['names'])
+@dataclasses.dataclass(frozen=True)
+class Tests:
+    """Named test sets stored once.
+
+    ``x[G, M, ...]``, ``y[G, M, ...]``, ``mask[G, M]``; ``test_of[N]`` is each client's own.
+    """
 
     x: Any
     y: Any
@@ -142,7 +148,8 @@ class Method(NamedTuple):
     Client hooks take a :class:`~fedjax_fair.core.client.Context`, server hooks a
     :class:`~fedjax_fair.core.server.View`. ``local`` fixes parts of the local optimiser, ``server_opt`` is an optax
     transformation, ``needs_all`` asks for stacked updates, ``whole`` lets revise and reduce see batch statistics too,
-    ``ignores_weights`` marks a reduce that would silently drop other methods' scores.
+    ``ignores_weights`` marks a reduce that would silently drop other methods' scores, and ``broadcasts`` says that the
+    method's server entry travels to the clients (it then counts as communication).
     """
 
     name: str
@@ -152,6 +159,7 @@ class Method(NamedTuple):
     needs_all: bool = False
     ignores_weights: bool = False
     whole: bool = False
+    broadcasts: bool = False
     # state
     init: Callable | None = None  # (variables, run) -> (server_entry, client_row)
     # client

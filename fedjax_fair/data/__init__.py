@@ -1,0 +1,29 @@
+"""Data: partitions, federations that need no download, arrays of one's own, and the registry of scenarios."""
+
+from fedjax_fair.data.assemble import SPLITS, Split, federate
+from fedjax_fair.data.federation import Federation, index_table, stack_tests
+from fedjax_fair.data.npz import read_npz
+from fedjax_fair.data.pool import Pool
+from fedjax_fair.data.scenarios import SCENARIOS, Scenario, make_scenario, scenario_names
+from fedjax_fair.data.summary import class_counts, contact_sheet, describe, draw_partition
+from fedjax_fair.data.toys import gaussian_toy
+
+__all__ = [
+    'SCENARIOS',
+    'SPLITS',
+    'Federation',
+    'Pool',
+    'Scenario',
+    'Split',
+    'class_counts',
+    'contact_sheet',
+    'describe',
+    'draw_partition',
+    'federate',
+    'gaussian_toy',
+    'index_table',
+    'make_scenario',
+    'read_npz',
+    'scenario_names',
+    'stack_tests',
+]

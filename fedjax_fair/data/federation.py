@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 
-from fedjax_fair.core.types import Cohort, Tests
+from fedjax_fair.core.types import Array, Cohort, Tests
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,16 +37,32 @@ class Federation:
     def num_clients(self) -> int:
         return len(self.sizes)
 
-    def cohort(self, ids, mask=None, x=None, y=None) -> Cohort:
-        """The cohort of clients ``ids`` (``id == N`` is a padding slot); works on traced ids."""
-        ids = jnp.asarray(ids, jnp.int32)
-        mask = ids < self.num_clients if mask is None else jnp.asarray(mask) & (ids < self.num_clients)
-        row = jnp.minimum(ids, self.num_clients - 1)
-        sizes = jnp.where(mask, jnp.asarray(self.sizes, jnp.int32)[row], 0)
-        ex_mask = jnp.arange(self.index.shape[1], dtype=jnp.int32) < sizes[:, None]
-        x = jnp.asarray(self.x) if x is None else x
-        y = jnp.asarray(self.y) if y is None else y
-        return Cohort(ids, mask, x, y, jnp.asarray(self.index, jnp.int32)[row], ex_mask)
+    def arrays(self) -> Examples:
+        """The training data on device, to be passed to a compiled program as an argument."""
+        return Examples(*(jnp.asarray(a) for a in (self.x, self.y, self.index, self.sizes)))
+
+    def cohort(self, ids, mask=None) -> Cohort:
+        """The cohort of clients ``ids``; ``id == N`` is a padding slot."""
+        return cohort_of(self.arrays(), jnp.asarray(ids, jnp.int32), mask)
+
+
+class Examples(NamedTuple):
+    """The training side of a federation on device."""
+
+    x: Array
+    y: Array
+    index: Array
+    sizes: Array
+
+
+def cohort_of(data: Examples, ids: Array, mask: Array | None = None) -> Cohort:
+    """The cohort of clients ``ids[C]``, which may be traced; no example is copied."""
+    clients = data.sizes.shape[0]
+    mask = ids < clients if mask is None else jnp.asarray(mask) & (ids < clients)
+    row = jnp.minimum(ids, clients - 1)
+    sizes = jnp.where(mask, data.sizes[row], 0)
+    ex_mask = jnp.arange(data.index.shape[1], dtype=sizes.dtype)[None] < sizes[:, None]
+    return Cohort(ids, mask, data.x, data.y, data.index[row], ex_mask)
 
 
 def index_table(clients: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:

@@ -1,0 +1,87 @@
+"""Networks by name, and the way to bring your own Flax module.
+
+>>> model = make_model('cnn', num_classes=10, norm='group')
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from fedjax_fair.core.types import Model
+from fedjax_fair.models import networks
+from fedjax_fair.models.adapter import from_linen, has_convolutions
+from fedjax_fair.models.conv import Conv, conv2d, use_conv
+from fedjax_fair.models.norm import NORMS, norm_layer
+
+__all__ = [
+    'MODELS',
+    'NORMS',
+    'Conv',
+    'conv2d',
+    'describe_models',
+    'from_linen',
+    'has_convolutions',
+    'make_model',
+    'norm_layer',
+    'use_conv',
+]
+
+
+def logreg(num_classes: int) -> Model:
+    """Logistic regression, started at zero."""
+    return from_linen(networks.LogisticRegression(num_classes), 'logreg', prefers_map=False)
+
+
+def mlp(num_classes: int, widths: Sequence[int] = (200, 200)) -> Model:
+    """Fully connected network with ReLU and hidden layers of 200 and 200."""
+    return from_linen(networks.MLP(num_classes, tuple(widths)), 'mlp', prefers_map=False)
+
+
+def cnn(num_classes: int, widths: Sequence[int] = (32, 64, 128), norm: str = 'none') -> Model:
+    """Three 3x3 convolution blocks of 32, 64 and 128 channels and one linear layer."""
+    norm_layer(norm)
+    return from_linen(networks.CNN(num_classes, tuple(widths), norm=norm), 'cnn', prefers_map=True)
+
+
+def lenet(num_classes: int, norm: str = 'none') -> Model:
+    """Network of LeNet's size: two 5x5 convolution blocks of 6 and 16 channels, layers of 120 and 84; fast on CPU."""
+    norm_layer(norm)
+    module = networks.CNN(num_classes, (6, 16), kernel_size=5, hidden=(120, 84), norm=norm)
+    return from_linen(module, 'lenet', prefers_map=True)
+
+
+def resnet10(num_classes: int, norm: str = 'batch') -> Model:
+    """ResNet-10 with the CIFAR stem: four stages of one basic block, 64 to 512 channels."""
+    norm_layer(norm)
+    return from_linen(networks.ResNet(num_classes, norm=norm), 'resnet10', prefers_map=True)
+
+
+MODELS: dict[str, Callable[..., Model]] = {f.__name__: f for f in (logreg, mlp, cnn, lenet, resnet10)}
+
+
+def make_model(name: str, num_classes: int, norm: str | None = None, **options: Any) -> Model:
+    """Build a network of ``MODELS`` by name.
+
+    ``norm`` is one of ``NORMS`` and None keeps the network's own (batch for resnet10, none for the others);
+    ``options`` are the network's own, for example ``widths=(64, 64)`` for mlp.
+    """
+    if name not in MODELS:
+        raise ValueError(f'model={name!r} is unknown; choose one of {", ".join(MODELS)}')
+    if num_classes < 1:
+        raise ValueError(f'num_classes={num_classes} must be at least 1')
+    known = {n: [*inspect.signature(f).parameters][1:] for n, f in MODELS.items()}
+    if norm is not None and 'norm' not in known[name]:
+        able = ', '.join(n for n in known if 'norm' in known[n])
+        raise ValueError(f'norm={norm!r}: model {name!r} has no normalisation layers; choose one of {able}')
+    for option in options:
+        if option not in known[name]:
+            choices = ', '.join(known[name]) or 'none'
+            raise ValueError(f'option {option!r} is unknown for model {name!r}; its options: {choices}')
+    return MODELS[name](num_classes, **options, **({} if norm is None else {'norm': norm}))
+
+
+def describe_models() -> dict[str, str]:
+    """One line about every network, for listings."""
+    return {name: inspect.getdoc(f).splitlines()[0] for name, f in MODELS.items()}

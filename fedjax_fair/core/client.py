@@ -1,0 +1,333 @@
+"""The client's half of a round: the context its hooks read, and the order in which they run."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from fedjax_fair.core import local as local_training
+from fedjax_fair.core import tree
+from fedjax_fair.core.client_map import shared_max
+from fedjax_fair.core.types import Array, Aux, Batch, Method, Model, Output, Phase, PyTree, Run, Task, Variables
+
+
+class ClientData(NamedTuple):
+    """One client's training set inside the flat arrays."""
+
+    x: Array
+    y: Array
+    index: Array
+    ex_mask: Array
+    n: Array
+
+    def take(self, position: Array) -> tuple[Array, Array]:
+        """The examples at positions of this client's own list."""
+        rows = self.index[position]
+        return jnp.take(self.x, rows, axis=0), jnp.take(self.y, rows, axis=0)
+
+
+@dataclasses.dataclass(frozen=True)
+class Spec:
+    """What ``build`` fixed: everything about an algorithm that is not data."""
+
+    model: Model
+    task: Task
+    methods: tuple[Method, ...]
+    local: local_training.Local
+    phases: tuple[Phase, ...]
+    run: Run
+    preprocess: Callable[[Array], Array]
+    augment: Callable[[Array, Array], Array] | None
+    only_size: int | None
+    eval_batch_size: int = 128
+
+    @property
+    def smallest(self) -> int:
+        """The fewest examples any client with data holds."""
+        return int(min((int(n) for n in self.run.sizes if n > 0), default=1))
+
+    def transform(self, ctx: Context, scratch: dict[str, PyTree], x: Array) -> tuple[Array, dict[str, PyTree]]:
+        """Run every method's input transform."""
+        for m in self.methods:
+            if m.transform is not None:
+                x, own = m.transform(ctx.of(m), scratch[m.name], x)
+                scratch = {**scratch, m.name: own}
+        return x, scratch
+
+    def observe(
+        self, ctx: Context, scratch: dict[str, PyTree], batch: Batch, aux: Aux, last: Array
+    ) -> dict[str, PyTree]:
+        """Let every method look at the step just taken."""
+        for m in self.methods:
+            if m.observe is not None:
+                scratch = {**scratch, m.name: m.observe(ctx.of(m), scratch[m.name], batch, aux, last)}
+        return scratch
+
+    def grad(self, ctx: Context, variables: Variables, batch: Batch, after: int = -1):
+        """``((loss, aux), gradient)`` through the loss and gradient wrappers of the methods listed after one.
+
+        Wrappers are applied from the last method to the first, so that the base of ``base+plugin`` has the last word.
+        """
+        wrappers = self.methods[after + 1 :]
+        loss_fn = _plain_loss
+        for m in reversed(wrappers):
+            loss_fn = _as_own(m, m.loss, loss_fn)
+
+        def grad_fn(ctx: Context, variables: Variables, batch: Batch):
+            def of_params(params):
+                return loss_fn(ctx, {**variables, 'params': params}, batch)
+
+            return jax.value_and_grad(of_params, has_aux=True)(variables['params'])
+
+        for m in reversed(wrappers):
+            grad_fn = _as_own(m, m.grad, grad_fn)
+        return grad_fn(ctx, variables, batch)
+
+
+def _as_own(method: Method, wrapper: Callable | None, inner: Callable) -> Callable:
+    """Wrap ``inner``; the wrapper sees its own method's state, whatever context it is called with."""
+    if wrapper is None:
+        return inner
+    wrapped = wrapper(inner)
+    return lambda ctx, variables, batch: wrapped(ctx.of(method), variables, batch)
+
+
+def _plain_loss(ctx: Context, variables: Variables, batch: Batch) -> tuple[Array, Aux]:
+    out = ctx.apply(variables, batch.x, batch.mask, True)
+    losses = ctx.spec.task.losses(out.logits, batch.y)
+    return masked_mean(losses, batch.mask), Aux(losses, out.logits, out.features, out.batch_stats)
+
+
+def masked_mean(values: Array, mask: Array) -> Array:
+    """Mean over the real examples of a batch; zero for an empty one."""
+    total = jnp.sum(jnp.where(mask, values, 0))
+    return total / jnp.maximum(jnp.sum(mask.astype(values.dtype)), 1)
+
+
+@dataclasses.dataclass(frozen=True)
+class Context:
+    """What a client hook may read.
+
+    ``server`` and ``row`` are the hook's own method's entries; ``variables`` the model after download; ``probe`` all
+    that was measured before training; ``steps`` this round's number of optimisation steps. ``train`` is False while
+    evaluating. ``loss``, ``gradient``, ``balanced_accuracy`` and ``features`` run over the client's whole training set
+    in evaluation mode.
+    """
+
+    spec: Spec
+    round: Array
+    id: Array
+    key: Array
+    servers: dict[str, PyTree]
+    rows: dict[str, PyTree]
+    variables: Variables
+    data: ClientData
+    steps: Any = 0
+    probe: dict[str, Array] = dataclasses.field(default_factory=dict)
+    train: bool = False
+    phase: str = ''
+    me: str = ''
+    memo: dict[str, Any] | None = None
+
+    def of(self, method: Method) -> Context:
+        """The same context as this method sees it."""
+        return dataclasses.replace(self, me=method.name)
+
+    @property
+    def run(self) -> Run:
+        return self.spec.run
+
+    @property
+    def server(self) -> PyTree:
+        return self.servers.get(self.me)
+
+    @property
+    def row(self) -> PyTree:
+        return self.rows.get(self.me)
+
+    def apply(self, variables: Variables, x: Array, mask: Array, train: bool) -> Output:
+        """Forward pass on inputs that are already transformed."""
+        return self.spec.model.apply(variables, x, mask, train, self.key)
+
+    def grad(self, variables: Variables, batch: Batch):
+        """``((loss, aux), gradient)`` of the methods listed after this one: what a second model trains on."""
+        index = [m.name for m in self.spec.methods].index(self.me)
+        return self.spec.grad(self, variables, batch, after=index)
+
+    # --- services over the whole training set -------------------------------------------------------------------------
+
+    def loss(self, variables: Variables) -> Array:
+        """Mean plain loss."""
+        return self._once('loss', variables, self._loss)
+
+    def _loss(self, variables: Variables) -> Array:
+        def losses(batch):
+            out = self.apply(variables, batch.x, batch.mask, False)
+            return jnp.sum(jnp.where(batch.mask, self.spec.task.losses(out.logits, batch.y), 0))
+
+        return self._sum_over_batches(losses) / self._count()
+
+    def gradient(self, variables: Variables) -> PyTree:
+        """Gradient of the mean plain loss."""
+
+        def of_batch(batch):
+            def total(params):
+                out = self.apply({**variables, 'params': params}, batch.x, batch.mask, False)
+                return jnp.sum(jnp.where(batch.mask, self.spec.task.losses(out.logits, batch.y), 0))
+
+            return jax.grad(total)(variables['params'])
+
+        count = self._count()
+        return jax.tree.map(lambda g: g / count.astype(g.dtype), self._sum_over_batches(of_batch))
+
+    def balanced_accuracy(self, variables: Variables) -> Array:
+        """Mean recall over the classes this client holds."""
+
+        def hits(batch):
+            guess = jnp.argmax(self.apply(variables, batch.x, batch.mask, False).logits, -1)
+            return self._per_class(batch.y, batch.mask & (guess == batch.y))
+
+        held = self.label_counts
+        recall = self._sum_over_batches(hits) / jnp.maximum(held, 1)
+        return jnp.sum(recall) / jnp.maximum(jnp.sum((held > 0).astype(recall.dtype)), 1)
+
+    def features(self, variables: Variables) -> Array:
+        """``[M, F]`` features in the order of ``data.index``; rows of padding examples are zero."""
+        width = self.data.index.shape[0]
+        size = min(self.spec.eval_batch_size, width)
+
+        def of_batch(start):
+            batch = self._batch(start * size, size)
+            found = self.apply(variables, batch.x, batch.mask, False).features
+            return found.reshape(size, -1) * batch.mask[:, None].astype(found.dtype)
+
+        stacked = jax.lax.map(of_batch, jnp.arange(-(-width // size)))
+        return stacked.reshape(-1, stacked.shape[-1])[:width]
+
+    @property
+    def label_counts(self) -> Array:
+        """``[K]`` examples of each class in this client's training set."""
+        return self._per_class(jnp.take(self.data.y, self.data.index, axis=0), self.data.ex_mask)
+
+    def _per_class(self, labels: Array, mask: Array) -> Array:
+        held = jnp.zeros(self.run.num_classes)
+        return held.at[labels].add(mask.astype(held.dtype), mode='drop')
+
+    def _count(self) -> Array:
+        return jnp.maximum(self.data.n, 1).astype(jnp.zeros(0).dtype)
+
+    def _batch(self, start: Array, size: int) -> Batch:
+        place = start + jnp.arange(size)
+        here = jnp.minimum(place, self.data.index.shape[0] - 1)
+        x, y = self.data.take(here)
+        quiet = dataclasses.replace(self, train=False)
+        x, _ = self.spec.transform(quiet, start_scratch(quiet), self.spec.preprocess(x))
+        return Batch(x, y, (place < self.data.index.shape[0]) & self.data.ex_mask[here])
+
+    def _sum_over_batches(self, fn: Callable[[Batch], PyTree]) -> PyTree:
+        size = min(self.spec.eval_batch_size, self.data.index.shape[0])
+        zero = jax.tree.map(
+            lambda s: jnp.zeros(s.shape, s.dtype), jax.eval_shape(lambda: fn(self._batch(jnp.array(0), size)))
+        )
+
+        def body(b, total):
+            return jax.tree.map(jnp.add, total, fn(self._batch(b * size, size)))
+
+        batches = shared_max(local_training.num_batches(self.data.n, size))
+        return jax.lax.fori_loop(0, batches, body, zero)
+
+    def _once(self, name: str, variables: Variables, compute: Callable) -> Any:
+        """Several methods probe the same thing: measure it once."""
+        if self.memo is None or variables is not self.variables:
+            return compute(variables)
+        if name not in self.memo:
+            self.memo[name] = compute(variables)
+        return self.memo[name]
+
+
+def start_scratch(ctx: Context) -> dict[str, PyTree]:
+    """Every method's working state at the start of a round."""
+    return {m.name: m.start(ctx.of(m)) if m.start is not None else () for m in ctx.spec.methods}
+
+
+def download(ctx: Context) -> Context:
+    """The context with the model as this client receives it."""
+    variables = ctx.variables
+    for m in ctx.spec.methods:
+        if m.download is not None:
+            variables = m.download(dataclasses.replace(ctx.of(m), variables=variables), variables)
+    return dataclasses.replace(ctx, variables=variables, memo={})
+
+
+def deploy(ctx: Context) -> Variables:
+    """The model this client would use: what it downloads, unless a method deploys something else."""
+    ctx = download(ctx)
+    variables = ctx.variables
+    for m in ctx.spec.methods:
+        if m.deploy is not None:
+            variables = m.deploy(ctx.of(m), variables)
+    return variables
+
+
+def probe(ctx: Context) -> dict[str, Array]:
+    """All measurements at the model just downloaded."""
+    ctx, found = download(ctx), {}
+    for m in ctx.spec.methods:
+        if m.probe is not None:
+            found |= m.probe(ctx.of(m))
+    return found
+
+
+class Sent(NamedTuple):
+    """What one client's round gives: the update it uploads, its new rows, its reports, and how training went."""
+
+    update: Variables
+    rows: dict[str, PyTree]
+    reports: dict[str, Array]
+    opt: PyTree
+    loss_sum: Array
+    count: Array
+
+
+def fit(ctx: Context, opt: PyTree) -> local_training.Trained:
+    """Ordinary local training from ``ctx.variables``, phase by phase."""
+    zero = jnp.zeros(())
+    state = local_training.Trained(ctx.variables, opt, start_scratch(ctx), zero, zero)
+    for number, phase in enumerate(ctx.spec.phases):
+        here = dataclasses.replace(ctx, key=jax.random.fold_in(ctx.key, number))
+        if number:  # every phase has an optimiser of its own
+            state = state._replace(opt=None)
+        final = number == len(ctx.spec.phases) - 1
+        state = local_training.train(here, ctx.spec.local, phase, state, final=final)
+    return state
+
+
+def train_and_send(ctx: Context, opt: PyTree) -> Sent:
+    """One client's whole round: download, train, upload, report."""
+    ctx = download(ctx)
+    trained = fit(ctx, opt)
+    return send(ctx, trained)
+
+
+def send(ctx: Context, trained: local_training.Trained) -> Sent:
+    """What leaves the client after training."""
+    after = trained.variables
+    rows, reports = {}, {}
+    for m in ctx.spec.methods:
+        if m.report is not None:
+            rows[m.name], found = m.report(ctx.of(m), trained.scratch[m.name], ctx.variables, after)
+            reports |= found
+    for m in ctx.spec.methods:
+        if m.upload is not None:
+            after = m.upload(ctx.of(m), trained.scratch[m.name], ctx.variables, after)
+    update = jax.tree.map(jnp.subtract, after, ctx.variables)
+    return Sent(update, rows, reports, trained.opt, trained.loss_sum, trained.count)
+
+
+def finite(sent: Sent) -> Array:
+    """False for a client whose training went astray."""
+    return tree.all_finite((sent.update, sent.rows, sent.reports))

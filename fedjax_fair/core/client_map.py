@@ -1,0 +1,152 @@
+"""How one client's pure function becomes a cohort's: vmap, chunks of vmap, or chunks on every device of a mesh."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh
+from jax.sharding import PartitionSpec as P
+
+from fedjax_fair.core.types import Array, PyTree
+
+AXIS = 'clients'
+KINDS = ('auto', 'vmap', 'chunked', 'sharded')
+
+
+class ClientMap(NamedTuple):
+    """``chunk`` clients run at once (None: all of them), on every device of ``mesh`` (None: one device)."""
+
+    chunk: int | None = None
+    mesh: Mesh | None = None
+
+    @property
+    def devices(self) -> int:
+        return 1 if self.mesh is None else self.mesh.size
+
+    def describe(self) -> str:
+        inside = 'vmap' if self.chunk is None else f'chunked by {self.chunk}'
+        return inside if self.mesh is None else f'sharded over {self.devices} devices, {inside} on each'
+
+
+@jax.custom_batching.custom_vmap
+def shared_max(count: Array) -> Array:
+    """The largest count among all vmapped lanes, itself NOT batched.
+
+    Used as the trip count of a loop it keeps one plain loop around vmapped bodies: a chunk of clients stops when its
+    longest client has stopped, and lanes that finished earlier run masked steps. Outside vmap it is the identity.
+    """
+    return count
+
+
+@shared_max.def_vmap
+def _shared_max_of_lanes(axis_size, in_batched, count):
+    del axis_size
+    return shared_max(jnp.max(count) if in_batched[0] else count), False
+
+
+def fit(client_map: ClientMap, clients: int) -> tuple[ClientMap, int]:
+    """The map with chunks of even size for this many clients, and the number of slots it then needs."""
+    per_device = -(-clients // client_map.devices)
+    chunks = -(-per_device // min(client_map.chunk or per_device, per_device))
+    chunk = -(-per_device // chunks)
+    return client_map._replace(chunk=chunk), client_map.devices * chunks * chunk
+
+
+def deal(work: Array, client_map: ClientMap) -> Array:
+    """Order of clients that wastes little: longest first, dealt to the devices like cards.
+
+    Neighbours end up in one chunk, so a chunk's clients have similar length, and every device gets its share of the
+    long ones.
+    """
+    order = jnp.argsort(-work, stable=True)
+    return order.reshape(-1, client_map.devices).T.reshape(-1)
+
+
+def map_sum(client_map: ClientMap, fn: Callable, shared: PyTree, clients: PyTree) -> tuple[PyTree, PyTree]:
+    """Apply ``fn(shared, client) -> (summand, output)`` to every client.
+
+    Returns the sum of the summands and the stacked outputs. Summands are accumulated chunk by chunk, so they cost the
+    memory of one chunk however large the cohort is.
+    """
+    if client_map.mesh is None:
+        return _chunked(client_map.chunk, fn, shared, clients)
+
+    def shard(shared, clients):
+        sums, outputs = _chunked(client_map.chunk, fn, shared, clients)
+        return jax.lax.psum(sums, AXIS), outputs
+
+    # check_vma=False: loop carries start as replicated constants and become per-device values.
+    return jax.shard_map(
+        shard, mesh=client_map.mesh, in_specs=(P(), P(AXIS)), out_specs=(P(), P(AXIS)), check_vma=False
+    )(shared, clients)
+
+
+def _chunked(chunk: int | None, fn: Callable, shared: PyTree, clients: PyTree) -> tuple[PyTree, PyTree]:
+    count = jax.tree.leaves(clients)[0].shape[0]
+
+    def together(piece):
+        sums, outputs = jax.vmap(fn, (None, 0))(shared, piece)
+        return jax.tree.map(lambda leaf: leaf.sum(0), sums), outputs
+
+    if chunk is None or (chunk == count and count > 1):
+        return together(clients)
+    if chunk == 1:  # one client at a time needs no batch axis at all
+        return _scan_sum(lambda client: fn(shared, client), clients)
+    pieces = jax.tree.map(lambda leaf: leaf.reshape(-1, chunk, *leaf.shape[1:]), clients)
+    sums, outputs = _scan_sum(together, pieces)
+    return sums, jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), outputs)
+
+
+def _scan_sum(run: Callable, pieces: PyTree) -> tuple[PyTree, PyTree]:
+    def body(total, piece):
+        sums, outputs = run(piece)
+        return jax.tree.map(jnp.add, total, sums), outputs
+
+    first = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), pieces)
+    zero = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(run, first)[0])
+    return jax.lax.scan(body, zero, pieces)
+
+
+def resolve(
+    kind: str | ClientMap, *, prefers_map: bool, devices: int | None = None, chunk: int | None = None
+) -> ClientMap:
+    """Turn the name of a client map into one.
+
+    ``auto``: on an accelerator ``vmap`` on one device and ``sharded`` on several; on CPU ``sharded`` over the host
+    devices. Inside, convolution models (``prefers_map``) run client by client on CPU: their per-client kernels would
+    become slow grouped convolutions, and one client's activations fit the cache.
+    """
+    if isinstance(kind, ClientMap):
+        return kind
+    if kind not in KINDS:
+        raise ValueError(f'client_map={kind!r} is not one of {", ".join(KINDS)}')
+    if chunk is not None and chunk < 1:
+        raise ValueError(f'chunk={chunk} must be at least 1')
+    available = jax.local_device_count()
+    if devices is not None and not 1 <= devices <= available:
+        raise ValueError(f'devices={devices} is not between 1 and the {available} available')
+    on_cpu = jax.default_backend() == 'cpu'
+    if kind == 'auto':
+        kind = 'sharded' if (devices or available) > 1 else ('chunked' if on_cpu and prefers_map else 'vmap')
+    if kind == 'vmap':
+        return ClientMap()
+    inside = chunk or (1 if on_cpu and prefers_map else 8)
+    if kind == 'chunked':
+        return ClientMap(inside)
+    return ClientMap(inside, client_mesh(devices or available))
+
+
+def replicate(client_map: ClientMap, value: PyTree) -> PyTree:
+    """Place a value on every device of the map, so that the first round is compiled as all later ones are."""
+    if client_map.mesh is None:
+        return value
+    return jax.device_put(value, jax.sharding.NamedSharding(client_map.mesh, P()))
+
+
+def client_mesh(devices: int) -> Mesh:
+    """A one-axis mesh over the first ``devices`` local devices."""
+    return Mesh(np.array(jax.local_devices()[:devices]), (AXIS,))

@@ -1,0 +1,263 @@
+"""``build``: the only round there is."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from fedjax_fair.core import check, client, client_map, local, server, tree
+from fedjax_fair.core.evaluate import make_evaluate
+from fedjax_fair.core.types import Algorithm, Array, Cohort, FedState, Method, Model, PyTree, Run, Task
+
+OPTIMIZER_ROW = 'local_optimizer'  # client rows of the engine itself: optimiser states that are kept
+
+
+def as_float(x: Array) -> Array:
+    """Images stored as uint8 become floats in [0, 1]; anything else is used as it is."""
+    return x.astype(jnp.zeros(0).dtype) / 255 if x.dtype == jnp.uint8 else x
+
+
+def build(
+    model: Model,
+    task: Task,
+    methods: Sequence[Method],
+    *,
+    sizes: Sequence[int],
+    example: Any,
+    local: local.Local = local.Local(),
+    rounds: int = 1,
+    server_opt: optax.GradientTransformation | None = None,
+    client_map: str | client_map.ClientMap = 'auto',
+    preprocess: Callable[[Array], Array] = as_float,
+    augment: Callable[[Array, Array], Array] | None = None,
+) -> Algorithm:
+    """Compose a model, a task and a list of methods into a federated algorithm.
+
+    Args:
+      sizes: number of training examples of each client; also tells how many clients there are.
+      example: one input, without batch axis, as stored in the data.
+      local: how a client trains; methods may fix parts of it.
+      rounds: the planned number of rounds, for methods whose schedules depend on it.
+      server_opt: optax optimiser of the server; it receives minus the aggregated update. Default: add the update.
+      client_map: how clients are spread, see :mod:`fedjax_fair.core.client_map`.
+      preprocess: turns stored inputs into model inputs on device.
+      augment: ``(key, x) -> x`` on every training batch.
+
+    Returns:
+      Pure functions ``init(rng)``, ``round(state, cohort, rng)`` and ``evaluate(state, tests, ...)``. ``round``
+      is meant to be jitted with the state donated; it never leaves the device.
+    """
+    spec, facts = _specify(model, task, methods, sizes, example, local, rounds, preprocess, augment)
+    spread = _resolve_map(client_map, model)
+    owner = next((m for m in spec.methods if m.server_opt is not None), None)
+    if owner is not None and server_opt is not None:
+        raise ValueError(f'server_opt is given, but {owner.name} brings its own')
+    optimizer = owner.server_opt if owner is not None else server_opt or optax.scale(-1.0)
+    facts |= {'client_map': spread.describe(), 'stacked': needs_stack(spec.methods)}
+
+    def round_(state: FedState, cohort: Cohort, rng: Array):
+        return _round(spec, spread, optimizer, state, cohort, rng)
+
+    return Algorithm(
+        init=lambda rng: client_map.replicate(spread, _init(spec, optimizer, rng)),
+        round=round_,
+        evaluate=make_evaluate(spec, spread, lambda *a: _arranged(spec, *a)),
+        run=spec.run,
+        facts=facts,
+    )
+
+
+def needs_stack(methods: Sequence[Method]) -> bool:
+    """Whether any method must see all updates at once."""
+    return any(m.needs_all or m.revise is not None or m.reduce is not None for m in methods)
+
+
+def _resolve_map(kind: str | client_map.ClientMap, model: Model) -> client_map.ClientMap:
+    return client_map.resolve(kind, prefers_map=model.prefers_map)
+
+
+def _specify(model, task, methods, sizes, example, base, rounds, preprocess, augment) -> tuple[client.Spec, dict]:
+    methods = check.checked_methods(methods)
+    base, fixed_by = check.resolved_local(local.check(base), methods)
+    lr = base.lr if callable(base.lr) else lambda round: base.lr
+    one = jax.eval_shape(lambda: preprocess(jnp.asarray(example)[None]))
+    key, flag = jax.ShapeDtypeStruct((2,), jnp.uint32), jax.ShapeDtypeStruct((1,), bool)
+    shapes = jax.eval_shape(model.init, key, one)
+    out = jax.eval_shape(lambda v, x, m, k: model.apply(v, x, m, False, k), shapes, one, flag, key)
+    sizes = np.asarray(sizes, np.int64)
+    run = Run(
+        num_clients=len(sizes),
+        sizes=sizes,
+        num_classes=task.num_classes,
+        feature_dim=int(np.prod(out.features.shape[1:])),
+        example=np.asarray(example),
+        rounds=rounds,
+        lr=lr,
+        momentum=base.momentum if base.optimizer == 'sgd' else 0.0,
+    )
+    lengths = {int(n) for n in sizes if n > 0}
+    known = len(lengths) == 1 and jax.default_backend() != 'cpu'
+    spec = client.Spec(
+        model=model,
+        task=task,
+        methods=methods,
+        local=base,
+        phases=check.resolved_phases(methods, base),
+        run=run,
+        preprocess=preprocess,
+        augment=augment,
+        only_size=lengths.pop() if known else None,
+    )
+    return spec, {'fixed_by': fixed_by, 'local': base}
+
+
+def _init(spec: client.Spec, optimizer: optax.GradientTransformation, rng: Array) -> FedState:
+    example = spec.preprocess(jnp.asarray(spec.run.example)[None])
+    variables = spec.model.init(rng, example)
+    servers, clients = {}, {}
+    for m in spec.methods:
+        if m.init is not None:
+            entry, row = m.init(variables, spec.run)
+            if entry is not None:
+                servers[m.name] = entry
+            if row is not None:
+                clients[m.name] = tree.repeat_row(row, spec.run.num_clients)
+    if spec.local.keep_optimizer:
+        fresh = local.make_optimizer(spec.local, spec.run.lr(jnp.zeros((), jnp.int32))).init(variables['params'])
+        clients[OPTIMIZER_ROW] = tree.repeat_row(fresh, spec.run.num_clients)
+    seen = jnp.zeros(spec.run.num_clients, jnp.int32)
+    return FedState(jnp.zeros((), jnp.int32), variables, optimizer.init(variables['params']), servers, clients, seen)
+
+
+def _arranged(spec: client.Spec, spread: client_map.ClientMap, cohort: Cohort):
+    """Pad the cohort to whole chunks and deal it out by length; returns the fitted map, cohort, n and steps."""
+    spread, slots = client_map.fit(spread, cohort.ids.shape[0])
+    extra = slots - cohort.ids.shape[0]
+
+    def pad(leaf, value):
+        return jnp.pad(leaf, ((0, extra),) + ((0, 0),) * (leaf.ndim - 1), constant_values=value)
+
+    cohort = cohort._replace(
+        ids=pad(cohort.ids, spec.run.num_clients),
+        mask=pad(cohort.mask, False),
+        index=pad(cohort.index, 0),
+        ex_mask=pad(cohort.ex_mask & cohort.mask[:, None], False),
+    )
+    n = jnp.sum(cohort.ex_mask.astype(jnp.int32), 1)
+    steps = sum(local.num_steps(spec.local, phase, n) for phase in spec.phases)
+    if len({int(size) for size in spec.run.sizes}) > 1:
+        order = client_map.deal(steps, spread)
+        ids, mask, index, ex_mask, n, steps = (
+            leaf[order] for leaf in (cohort.ids, cohort.mask, cohort.index, cohort.ex_mask, n, steps)
+        )
+        cohort = cohort._replace(ids=ids, mask=mask, index=index, ex_mask=ex_mask)
+    # A client without examples has nothing to say: it counts as absent.
+    return spread, cohort._replace(mask=cohort.mask & (n > 0)), n, steps.astype(jnp.zeros(0).dtype)
+
+
+def _round(spec, spread, optimizer, state: FedState, cohort: Cohort, rng: Array) -> tuple[FedState, dict[str, Array]]:
+    spread, cohort, n, steps = _arranged(spec, spread, cohort)
+    key = jax.random.fold_in(rng, state.round)
+    rows = {name: tree.take_rows(table, cohort.ids) for name, table in state.clients.items()}
+    shared = (state.round, key, state.variables, state.server, cohort.x, cohort.y)
+    clients = (cohort.ids, cohort.mask, cohort.index, cohort.ex_mask, n, steps, rows)
+    reports: dict[str, Array] = {}
+    if any(m.probe is not None for m in spec.methods):
+        _, reports = client_map.map_sum(spread, lambda s, c: ((), client.probe(_context(spec, s, c))), shared, clients)
+    invited = cohort.mask & _rows_finite(reports, cohort.mask)
+    view = server.View(
+        run=spec.run,
+        round=state.round,
+        key=jax.random.fold_in(key, spec.run.num_clients),
+        servers=state.server,
+        all_rows=rows,
+        ids=cohort.ids,
+        mask=invited,
+        n=n.astype(jnp.zeros(0).dtype),
+        steps=steps,
+        reports=server.Reports(tree.keep_rows(invited, reports)),
+        variables=state.variables,
+    )
+    stacked = needs_stack(spec.methods)
+    weights = None if stacked else server.weigh(spec.methods, view, None)
+    result, sent, ok = _train(spec, spread, view, weights, shared, clients)
+    done = server.step(spec.methods, result, optimizer, state.opt)
+    state = _commit(spec, state, cohort.ids, ok & done.alive, done, sent)
+    return state, _metrics(spec.methods, view, cohort, done, sent, ok)
+
+
+def _context(spec: client.Spec, shared: PyTree, one: PyTree) -> client.Context:
+    round_, key, variables, servers, x, y = shared
+    id_, _, index, ex_mask, n, steps, rows = one
+    data = client.ClientData(x, y, index, ex_mask, n)
+    # Randomness belongs to the client, never to its slot.
+    own = jax.random.fold_in(key, id_)
+    return client.Context(spec, round_, id_, own, servers, rows, variables, data, steps)
+
+
+def _train(spec, spread, view: server.View, weights: Array | None, shared, clients):
+    """Train the cohort and aggregate: chunk by chunk when the weights are known, else over stacked updates."""
+    keeps = spec.local.keep_optimizer
+
+    def one(shared, inputs):
+        this, allowed, weight, probed = inputs
+        ctx = dataclasses.replace(_context(spec, shared, this), probe=probed)
+        sent = client.train_and_send(ctx, ctx.rows.get(OPTIMIZER_ROW))
+        ok = allowed & client.finite(sent)
+        sent = sent._replace(opt=sent.opt if keeps else (), loss_sum=jnp.where(ok, sent.loss_sum, 0))
+        if weight is None:
+            return (), (sent, ok)
+        share = jnp.where(ok, weight, 0)
+        part = jax.tree.map(lambda u: jnp.where(ok, u * share.astype(u.dtype), 0), sent.update)
+        return (part, share), (sent._replace(update=()), ok)
+
+    inputs = (clients, view.mask, weights, dict(view.reports))
+    sums, (sent, ok) = client_map.map_sum(spread, one, shared, inputs)
+    reports = server.Reports(tree.keep_rows(ok, {**view.reports, **sent.reports}))
+    view = dataclasses.replace(view, mask=ok, reports=reports)
+    if weights is None:
+        return server.aggregate(spec.methods, view, sent.update), sent, ok
+    total, mass = sums
+    mass = jnp.maximum(mass, jnp.finfo(mass.dtype).tiny)
+    update = jax.tree.map(lambda leaf: leaf / mass.astype(leaf.dtype), total)
+    return server.Aggregate(jnp.where(ok, weights, 0) / mass, update, None, view), sent, ok
+
+
+def _rows_finite(values: PyTree, mask: Array) -> Array:
+    return jax.vmap(tree.all_finite)(values) if values else mask
+
+
+def _commit(spec, state: FedState, ids: Array, ok: Array, done: server.Committed, sent: client.Sent) -> FedState:
+    """Write the rows of the clients that took part; everybody else's stay as they are, bit for bit."""
+    target = jnp.where(ok, ids, spec.run.num_clients)
+    written = {name: row for name, row in sent.rows.items() if row is not None} | done.rows
+    if spec.local.keep_optimizer:
+        written[OPTIMIZER_ROW] = sent.opt
+    clients = {
+        name: tree.put_rows(table, target, written[name]) if name in written else table
+        for name, table in state.clients.items()
+    }
+    seen = state.seen.at[target].add(1, mode='drop')
+    return FedState(state.round + 1, done.variables, done.opt, done.servers, clients, seen)
+
+
+def _metrics(methods, view, cohort: Cohort, done, sent: client.Sent, ok: Array) -> dict[str, Array]:
+    """What a round says of itself."""
+    down = tree.num_bytes(view.variables)
+    down += sum(tree.num_bytes(view.servers[m.name]) for m in methods if m.broadcasts)
+    up = tree.num_bytes(view.variables) + tree.num_bytes((dict(view.reports), sent.reports)) // len(ok)
+    taking_part = jnp.sum(ok.astype(jnp.float32))
+    return {
+        'train_loss': jnp.sum(sent.loss_sum) / jnp.maximum(jnp.sum(jnp.where(ok, sent.count, 0)), 1),
+        'clients': taking_part,
+        'failed': jnp.sum((cohort.mask & ~ok).astype(jnp.float32)),
+        'empty': 1 - done.alive.astype(jnp.float32),
+        'bytes_up': taking_part * float(up),
+        'bytes_down': jnp.sum(view.mask.astype(jnp.float32)) * float(down),
+    }

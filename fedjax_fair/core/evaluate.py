@@ -1,0 +1,187 @@
+"""Evaluation: the global model on every test set, and each client's own model on its own."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+
+from fedjax_fair.core import client, client_map, server, tree
+from fedjax_fair.core.types import Array, Cohort, FedState, Tests, Variables
+
+KINDS = ('global', 'deployed', 'adapted')
+
+
+def personalises(methods) -> bool:
+    """Whether clients use anything but the global model."""
+    return any(m.download is not None or m.deploy is not None for m in methods)
+
+
+def make_evaluate(spec: client.Spec, spread: client_map.ClientMap, arrange: Callable):
+    """``evaluate(state, tests, kinds, cohort, rng)`` of one algorithm."""
+
+    def evaluate(
+        state: FedState,
+        tests: Tests,
+        kinds: tuple[str, ...] = ('global',),
+        cohort: Cohort | None = None,
+        rng: Array | None = None,
+    ) -> dict[str, dict[str, Array]]:
+        """Metrics of the chosen kinds of model.
+
+        ``global``: the served model on every test set (``[G]`` arrays). ``deployed``: the model each client would use,
+        on its own test set (``[N]`` arrays); a client never sampled uses the global model. ``adapted``: the model it
+        receives after one ordinary local training on its data in ``cohort``, also ``[N]``.
+        """
+        for kind in kinds:
+            if kind not in KINDS:
+                raise ValueError(f'kind {kind!r} is not one of {", ".join(KINDS)}')
+        served = _served(spec, state)
+        found = {}
+        if 'global' in kinds:
+            found['global'] = _global(spec, spread, state, served, tests)
+        if 'deployed' in kinds:
+            found['deployed'] = _deployed(spec, spread, state, served, tests)
+        if 'adapted' in kinds:
+            if cohort is None or rng is None:
+                raise ValueError("kind 'adapted' needs the clients' training data: pass cohort= and rng=")
+            found['adapted'] = _adapted(spec, spread, arrange, state, tests, cohort, rng)
+        return found
+
+    return evaluate
+
+
+def _served(spec: client.Spec, state: FedState) -> Variables:
+    owner = next((m for m in spec.methods if m.serve is not None), None)
+    if owner is None:
+        return state.variables
+    everyone = jnp.arange(spec.run.num_clients)
+    floats = jnp.zeros(0).dtype
+    view = server.View(
+        run=spec.run,
+        round=state.round,
+        key=jax.random.key(0),
+        servers=state.server,
+        all_rows=state.clients,
+        ids=everyone,
+        mask=state.seen > 0,
+        n=jnp.asarray(spec.run.sizes, floats),
+        steps=jnp.zeros(spec.run.num_clients, floats),
+        reports=server.Reports(),
+        variables=state.variables,
+        me=owner.name,
+    )
+    return owner.serve(view, state.clients.get(owner.name))
+
+
+def _context(spec: client.Spec, state_parts, id_: Array, rows) -> client.Context:
+    """The context of a client that is only evaluated: no data, no randomness."""
+    round_, servers, variables = state_parts
+    none = jnp.zeros((1,), jnp.int32)
+    data = client.ClientData(none, none, none, none > 0, jnp.zeros((), jnp.int32))
+    return client.Context(spec, round_, id_, jax.random.key(0), servers, rows, variables, data)
+
+
+def _first_rows(state: FedState):
+    return {name: jax.tree.map(lambda leaf: leaf[0], table) for name, table in state.clients.items()}
+
+
+def _records(spec: client.Spec, ctx: client.Context, variables: Variables, x: Array, y: Array, mask: Array):
+    """Per-example facts of one batch."""
+    x, _ = spec.transform(ctx, client.start_scratch(ctx), spec.preprocess(x))
+    return spec.task.record(ctx.apply(variables, x, mask, False).logits, y)
+
+
+def _in_batches(spec: client.Spec, tests_xym):
+    """Cut ``[..., M]`` test sets into equal batches ``[..., b, B]``."""
+    width = tests_xym[2].shape[-1]
+    count = -(-width // spec.eval_batch_size)
+    size = -(-width // count)
+
+    def cut(leaf, lead):
+        pads = [(0, 0)] * leaf.ndim
+        pads[lead] = (0, count * size - width)
+        leaf = jnp.pad(leaf, pads)
+        return leaf.reshape(*leaf.shape[:lead], count, size, *leaf.shape[lead + 1 :])
+
+    lead = tests_xym[2].ndim - 1
+    return tuple(cut(leaf, lead) for leaf in tests_xym), (count, size, width)
+
+
+def _global(spec, spread, state: FedState, served: Variables, tests: Tests) -> dict[str, Array]:
+    (x, y, mask), (count, size, width) = _in_batches(spec, (tests.x, tests.y, tests.mask))
+    sets = mask.shape[0]
+    batches = jax.tree.map(lambda leaf: leaf.reshape(sets * count, *leaf.shape[2:]), (x, y, mask))
+    spread, slots = client_map.fit(spread, sets * count)
+    batches = jax.tree.map(
+        lambda leaf: jnp.pad(leaf, ((0, slots - sets * count),) + ((0, 0),) * (leaf.ndim - 1)), batches
+    )
+    nobody = jnp.array(spec.run.num_clients)
+    parts = (state.round, state.server, served)
+
+    def one(shared, batch):
+        parts, rows = shared
+        return (), _records(spec, _context(spec, parts, nobody, rows), parts[2], *batch)
+
+    _, records = client_map.map_sum(spread, one, (parts, _first_rows(state)), batches)
+    records = jax.tree.map(
+        lambda leaf: leaf[: sets * count].reshape(sets, count * size, *leaf.shape[2:])[:, :width], records
+    )
+    return jax.vmap(spec.task.metrics)(records, jnp.asarray(tests.y), jnp.asarray(tests.mask))
+
+
+def _set_metrics(spec, ctx, variables, tests: Tests, which: Array) -> dict[str, Array]:
+    """Metrics of one model on one test set, batch by batch."""
+    chosen = tuple(jnp.take(jnp.asarray(leaf), which, axis=0) for leaf in (tests.x, tests.y, tests.mask))
+    batches, (_, _, width) = _in_batches(spec, chosen)
+    records = jax.lax.map(lambda batch: _records(spec, ctx, variables, *batch), batches)
+    records = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[:width], records)
+    return spec.task.metrics(records, chosen[1], chosen[2])
+
+
+def _deployed(spec, spread, state: FedState, served: Variables, tests: Tests) -> dict[str, Array]:
+    if not personalises(spec.methods):
+        found = _global(spec, spread, state, served, tests)
+        return jax.tree.map(lambda leaf: jnp.take(leaf, jnp.asarray(tests.test_of), axis=0), found)
+    spread, slots = client_map.fit(spread, spec.run.num_clients)
+    ids = jnp.minimum(jnp.arange(slots), spec.run.num_clients - 1)
+    rows = {name: tree.take_rows(table, ids) for name, table in state.clients.items()}
+    which = jnp.take(jnp.asarray(tests.test_of), ids)
+
+    def one(shared, inputs):
+        parts, served, tests = shared
+        id_, rows, seen, which = inputs
+        ctx = _context(spec, parts, id_, rows)
+        variables = tree.select(seen > 0, client.deploy(ctx), served)
+        return (), _set_metrics(spec, ctx, variables, tests, which)
+
+    shared = ((state.round, state.server, state.variables), served, tests)
+    _, found = client_map.map_sum(spread, one, shared, (ids, rows, state.seen[ids], which))
+    return jax.tree.map(lambda leaf: leaf[: spec.run.num_clients], found)
+
+
+def _adapted(spec, spread, arrange, state: FedState, tests: Tests, cohort: Cohort, rng: Array) -> dict[str, Array]:
+    spread, cohort, n, steps = arrange(spread, cohort)
+    rows = {name: tree.take_rows(table, cohort.ids) for name, table in state.clients.items()}
+    which = jnp.take(jnp.asarray(tests.test_of), cohort.ids, mode='clip')
+    parts = (state.round, state.server, state.variables)
+
+    def one(shared, inputs):
+        parts, x, y, tests, rng = shared
+        id_, index, ex_mask, n, steps, rows, which = inputs
+        data = client.ClientData(x, y, index, ex_mask, n)
+        ctx = dataclasses.replace(_context(spec, parts, id_, rows), data=data, steps=steps)
+        ctx = client.download(dataclasses.replace(ctx, key=jax.random.fold_in(rng, id_)))
+        trained = client.fit(ctx, None)
+        return (), _set_metrics(spec, ctx, trained.variables, tests, which)
+
+    inputs = (cohort.ids, cohort.index, cohort.ex_mask, n, steps, rows, which)
+    _, found = client_map.map_sum(spread, one, (parts, cohort.x, cohort.y, tests, rng), inputs)
+
+    def in_order(leaf):
+        table = jnp.full((spec.run.num_clients, *leaf.shape[1:]), jnp.nan if leaf.dtype.kind == 'f' else 0, leaf.dtype)
+        return table.at[cohort.ids].set(leaf, mode='drop')
+
+    return jax.tree.map(in_order, found)

@@ -1,0 +1,165 @@
+"""The only training loop: local optimisation of one client as a pure function."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from fedjax_fair.core import tree
+from fedjax_fair.core.client_map import shared_max
+from fedjax_fair.core.types import Array, Batch, Phase, PyTree
+
+OPTIMIZERS: dict[str, Callable] = {
+    'sgd': lambda local: optax.trace(local.momentum) if _is_on(local.momentum) else optax.identity(),
+    'nesterov': lambda local: optax.trace(local.momentum, nesterov=True),
+    'adam': lambda local: optax.scale_by_adam(b1=local.b1, b2=local.b2),
+    'adamw': lambda local: optax.scale_by_adam(b1=local.b1, b2=local.b2),
+    'rmsprop': lambda local: optax.scale_by_rms(),
+    'adagrad': lambda local: optax.scale_by_rss(),
+}
+
+
+class Local(NamedTuple):
+    """How a client trains in one round: ``epochs`` passes over its data, or ``steps`` batches when given.
+
+    ``optimizer`` is a name in :data:`OPTIMIZERS` or a function ``lr -> optax.GradientTransformation``; ``lr`` a float
+    or a function of the round. Weight decay is coupled L2 as in PyTorch, except for ``adamw``. ``keep_optimizer``
+    carries each client's optimiser state from one participation to the next instead of starting afresh.
+    """
+
+    epochs: int = 1
+    batch_size: int = 32
+    lr: Any = 0.01
+    steps: int | None = None
+    optimizer: str | Callable[[Any], optax.GradientTransformation] = 'sgd'
+    momentum: Any = 0.0
+    weight_decay: Any = 0.0
+    b1: Any = 0.9
+    b2: Any = 0.999
+    clip_norm: float | None = None
+    keep_optimizer: bool = False
+
+
+def _is_on(value: Any) -> bool:
+    """False only for a literal zero: a traced hyper-parameter is always on."""
+    return isinstance(value, jax.Array) or value != 0
+
+
+def check(local: Local) -> Local:
+    """Raise a one-line error for settings that cannot be meant."""
+    if not callable(local.optimizer) and local.optimizer not in OPTIMIZERS:
+        raise ValueError(f'local_optimizer={local.optimizer!r} is not one of {", ".join(OPTIMIZERS)}')
+    for name in ('epochs', 'batch_size', 'steps'):
+        value = getattr(local, name)
+        if value is not None and value < 1:
+            raise ValueError(f'{name}={value} must be at least 1')
+    return local
+
+
+def make_optimizer(local: Local, lr: Any) -> optax.GradientTransformation:
+    """The optax transformation of one client, for a float or traced learning rate."""
+    clip = [optax.clip_by_global_norm(local.clip_norm)] if local.clip_norm else []
+    if callable(local.optimizer):
+        return optax.chain(*clip, local.optimizer(lr))
+    decay = [optax.add_decayed_weights(local.weight_decay)] if _is_on(local.weight_decay) else []
+    core = [OPTIMIZERS[local.optimizer](local)]
+    inner = core + decay if local.optimizer == 'adamw' else decay + core
+    return optax.chain(*clip, *inner, optax.scale_by_learning_rate(lr))
+
+
+def num_batches(n: Any, batch_size: int) -> Any:
+    """Batches in one pass over ``n`` examples, the last partial one included."""
+    return -(-n // batch_size)
+
+
+def num_steps(local: Local, phase: Phase, n: Any) -> Any:
+    """Optimisation steps of a client with ``n`` examples; none for a client without data."""
+    if local.steps is not None and phase.epochs is None:
+        return local.steps * (n > 0)
+    return (phase.epochs or local.epochs) * num_batches(n, local.batch_size)
+
+
+def epochs_needed(local: Local, phase: Phase, smallest: int) -> int:
+    """How many shuffles the client with the fewest examples can use up."""
+    if local.steps is not None and phase.epochs is None:
+        return -(-local.steps // max(1, -(-smallest // local.batch_size)))
+    return phase.epochs or local.epochs
+
+
+def shuffles(key: Array, ex_mask: Array, epochs: int, width: int) -> Array:
+    """``[epochs, width]`` positions: real examples first in random order, a fresh order each epoch."""
+
+    def order(epoch):
+        noise = jax.random.uniform(jax.random.fold_in(key, epoch), ex_mask.shape)
+        return jnp.argsort(jnp.where(ex_mask, noise, jnp.inf))
+
+    orders = jax.vmap(order)(jnp.arange(epochs))
+    return jnp.pad(orders, ((0, 0), (0, width - ex_mask.shape[0])))
+
+
+class Trained(NamedTuple):
+    """The outcome of local training: the model, the optimiser, every method's scratch, summed loss and examples."""
+
+    variables: PyTree
+    opt: PyTree
+    scratch: dict[str, PyTree]
+    loss_sum: Array
+    count: Array
+
+
+def train(ctx, local: Local, phase: Phase, state: Trained, *, final: bool) -> Trained:
+    """Train one client for one phase, starting from ``state``; ``state.opt`` None starts a fresh optimiser."""
+    data, spec = ctx.data, ctx.spec
+    size = min(local.batch_size, data.index.shape[0])
+    lr = ctx.run.lr(ctx.round) if phase.lr is None else phase.lr
+    optimizer = make_optimizer(local._replace(batch_size=size), lr)
+    trainable = jax.tree.map(phase.trainable, tree.paths(state.variables['params']))
+    steps = num_steps(local, phase, data.n)
+    batches = jnp.maximum(num_batches(data.n, size), 1)
+    width = -(-data.index.shape[0] // size) * size
+    order_key, step_key = jax.random.split(ctx.key)
+    orders = shuffles(order_key, data.ex_mask, epochs_needed(local, phase, spec.smallest), width)
+    if state.opt is None:
+        state = state._replace(opt=optimizer.init(state.variables['params']))
+
+    def batch_of(step, key):
+        place = (step // batches, (step % batches) * size)
+        position = jax.lax.dynamic_slice(orders, place, (1, size))[0]
+        x, y = data.take(position)
+        x = spec.preprocess(x)
+        x = x if spec.augment is None else spec.augment(key, x)
+        return Batch(x, y, place[1] + jnp.arange(size) < data.n)
+
+    def body(step, old: Trained) -> Trained:
+        key = jax.random.fold_in(step_key, step)
+        here = dataclasses.replace(ctx, key=key, train=True, phase=phase.name, memo=None)
+        batch = batch_of(step, jax.random.fold_in(key, 1))
+        x, scratch = spec.transform(here, old.scratch, batch.x)
+        batch = batch._replace(x=x)
+        (_, aux), grads = spec.grad(here, old.variables, batch)
+        grads = _zero_frozen(trainable, grads)
+        updates, opt = optimizer.update(grads, old.opt, old.variables['params'])
+        params = optax.apply_updates(old.variables['params'], _zero_frozen(trainable, updates))
+        last = jnp.asarray(final) & (step >= steps - batches)
+        scratch = spec.observe(here, scratch, batch, aux, last)
+        new = Trained(
+            {**old.variables, 'params': params, 'batch_stats': aux.batch_stats},
+            opt,
+            scratch,
+            old.loss_sum + jnp.sum(jnp.where(batch.mask, aux.losses, 0)),
+            old.count + jnp.sum(batch.mask.astype(old.count.dtype)),
+        )
+        return tree.select(step < steps, new, old)
+
+    # A chunk stops with its longest client. Accelerators would rather know the trip count, where there is only one.
+    bound = num_steps(local, phase, spec.only_size) if spec.only_size else shared_max(steps)
+    return jax.lax.fori_loop(0, bound, body, state)
+
+
+def _zero_frozen(trainable: PyTree, values: PyTree) -> PyTree:
+    return jax.tree.map(lambda moves, v: v if moves else jnp.zeros_like(v), trainable, values)

@@ -1,0 +1,61 @@
+"""What the engine does to pytrees and optax.tree does not already do."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from fedjax_fair.core.types import Array, PyTree
+
+
+def per_row(vector: Array, leaf: Array) -> Array:
+    """``vector[C]`` shaped to broadcast against ``leaf[C, ...]``."""
+    return vector.reshape(vector.shape + (1,) * (leaf.ndim - vector.ndim))
+
+
+def select(condition: Array, yes: PyTree, no: PyTree) -> PyTree:
+    """``yes`` where the condition (a scalar, or one flag per row) holds, else ``no``, leaf by leaf."""
+    return jax.tree.map(lambda a, b: jnp.where(per_row(condition, a), a, b), yes, no)
+
+
+def keep_rows(mask: Array, tree: PyTree) -> PyTree:
+    """Zero the rows of ``tree[C, ...]`` whose mask is False, whatever they hold (even NaN)."""
+    return select(mask, tree, jax.tree.map(jnp.zeros_like, tree))
+
+
+def weighted_sum(weights: Array, tree: PyTree) -> PyTree:
+    """``sum_c weights[c] * tree[c]``, one contraction per leaf."""
+    return jax.tree.map(lambda leaf: jnp.tensordot(weights.astype(leaf.dtype), leaf, axes=1, precision='highest'), tree)
+
+
+def all_finite(tree: PyTree) -> Array:
+    """True if every floating-point entry is finite."""
+    leaves = [leaf for leaf in jax.tree.leaves(tree) if jnp.issubdtype(leaf.dtype, jnp.inexact)]
+    return jnp.all(jnp.array([jnp.all(jnp.isfinite(leaf)) for leaf in leaves])) if leaves else jnp.array(True)
+
+
+def take_rows(tree: PyTree, ids: Array) -> PyTree:
+    """Rows ``ids`` of a table; an id past the end reads the last row."""
+    return jax.tree.map(lambda leaf: jnp.take(leaf, ids, axis=0, mode='clip'), tree)
+
+
+def put_rows(tree: PyTree, ids: Array, rows: PyTree) -> PyTree:
+    """Write rows back; an id past the end writes nothing."""
+    return jax.tree.map(lambda leaf, row: leaf.at[ids].set(row, mode='drop'), tree, rows)
+
+
+def repeat_row(row: PyTree, count: int) -> PyTree:
+    """A table of ``count`` equal rows."""
+    return jax.tree.map(lambda leaf: jnp.broadcast_to(jnp.asarray(leaf), (count, *jnp.shape(leaf))), row)
+
+
+def num_bytes(tree: PyTree) -> int:
+    """Bytes of all leaves; works on shapes alone."""
+    return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))
+
+
+def paths(tree: PyTree) -> PyTree:
+    """The tree with every leaf replaced by its path, such as ``'Dense_0/kernel'``."""
+    return jax.tree_util.tree_map_with_path(
+        lambda path, _: jax.tree_util.keystr(path, simple=True, separator='/'), tree
+    )

@@ -1,0 +1,165 @@
+"""From examples to a federation: choose a partition, check its options, cut the test sets."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fedjax_fair.core.types import Tests
+from fedjax_fair.data import partition
+from fedjax_fair.data.pool import Pool
+from fedjax_fair.data.federation import Federation, index_table, stack_tests
+
+
+class Split(NamedTuple):
+    """How examples are given to clients; None means the default, or 'not asked for'.
+
+    ``by`` is one of :data:`SPLITS`. Without it the split follows the data and the other options: by site or domain
+    where the examples have one, by classes where ``classes_per_client`` is given, Dirichlet where ``alpha`` is, else
+    iid. ``client_sizes`` are the examples per client of each domain. ``truncate`` makes all clients equally large.
+    """
+
+    by: str | None = None
+    num_clients: int | None = None
+    alpha: float | None = None
+    classes_per_client: int | None = None
+    clients_per_domain: int | None = None
+    client_sizes: tuple[int, ...] | None = None
+    truncate: bool = False
+
+
+# Which options each split reads, with their defaults; any other option is an error, never ignored.
+SPLITS: dict[str, dict[str, Any]] = {
+    'iid': {'num_clients': 10},
+    'dirichlet': {'num_clients': 10, 'alpha': 0.5},
+    'capped_dirichlet': {'num_clients': 10, 'alpha': 0.5},
+    'classes': {'num_clients': 10, 'classes_per_client': 2},
+    'quantity': {'num_clients': 10, 'alpha': 0.5},
+    'power_law': {'num_clients': 10, 'alpha': 1.0},
+    'domain': {'num_clients': None, 'clients_per_domain': None, 'client_sizes': None},
+    'site': {},
+}
+GROUPED = ('domain', 'site')
+
+
+def federate(
+    pool: Pool, name: str, split: Split, seed: int = 0, own_tests: int | None = None, description: str = ''
+) -> Federation:
+    """Give the training examples to clients and cut the test sets.
+
+    Clients of a domain or site share that group's test set. Otherwise ``own_tests`` gives each client a test set of
+    about that size with its own mix of classes; a split by classes cuts the test set like the training set; every
+    other split shares one test set, 'test'.
+    """
+    split = resolve(split, pool)
+    train, test = pool.take(~pool.held_out), pool.take(pool.held_out)
+    if not len(test.y) or not len(train.y):
+        raise ValueError(f'--scenario={name}: {len(train.y)} training and {len(test.y)} test examples; both are needed')
+    clients, own = _cut(train, test, split, seed)
+    clients = partition.truncate(clients, seed) if split.truncate else clients
+    if empty := [n for n, client in enumerate(clients) if not len(client)]:
+        raise ValueError(f'--split_by={split.by} leaves clients {empty[:5]} of {len(clients)} without examples')
+    groups, group_of = (), None
+    if split.by in GROUPED:
+        groups, group_of = pool.groups, np.array([train.origin[client[0]] for client in clients], np.int32)
+        tests = _group_tests(test, group_of, name)
+    else:
+        own = partition.matched_tests(train.y, clients, test.y, own_tests, seed) if own_tests else own
+        tests = _client_tests(test, own, len(clients))
+    used, table, sizes = _compact(clients)
+    facts = (pool.num_classes, groups, group_of, pool.class_names, description)
+    return Federation(name, train.x[used], train.y[used], table, sizes, tests, *facts)
+
+
+def _compact(clients: partition.Clients) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The examples that any client holds, and the table and sizes of their places among those."""
+    used, place = np.unique(np.concatenate(clients), return_inverse=True)
+    return used, *index_table(np.split(place, np.cumsum([len(client) for client in clients])[:-1]))
+
+
+def resolve(split: Split, pool: Pool) -> Split:
+    """Choose the split where none is named, reject options it does not read, and fill in its defaults."""
+    by = split.by or _natural(split, pool)
+    if by not in SPLITS:
+        raise ValueError(f'--split_by={by} is unknown; choose one of {", ".join(SPLITS)}')
+    if by in GROUPED and pool.group_of is None:
+        choices = ', '.join(s for s in SPLITS if s not in GROUPED)
+        raise ValueError(f'--split_by={by}: these examples have no sites or domains; choose one of {choices}')
+    reads = SPLITS[by]
+    given = {field: value for field, value in split._asdict().items() if value is not None}
+    for option in given:
+        if option not in ('by', 'truncate', *reads):
+            takes = ', '.join('--' + r for r in reads) or 'none'
+            raise ValueError(f'--{option}={given[option]} does not apply to --split_by={by}, which reads {takes}')
+    return split._replace(by=by, **{option: given.get(option, default) for option, default in reads.items()})
+
+
+def _natural(split: Split, pool: Pool) -> str:
+    if split.classes_per_client is not None:
+        return 'classes'
+    if split.alpha is not None:
+        return 'dirichlet'
+    if pool.group_of is None:
+        return 'iid'
+    wants_domains = (split.num_clients, split.clients_per_domain, split.client_sizes) != (None, None, None)
+    return 'domain' if wants_domains else 'site'
+
+
+def _cut(train: Pool, test: Pool, split: Split, seed: int) -> tuple[list, list | None]:
+    """Training indices per client and, for a split by classes, test indices per client."""
+    options: Any = split  # resolved: what this split reads is set
+    count, n, alpha = len(train.y), options.num_clients, options.alpha
+    if split.by == 'classes':
+        return partition.k_classes_with_test(train.y, test.y, n, options.classes_per_client, seed)
+    cuts = {
+        'iid': lambda: partition.iid(count, n, seed),
+        'dirichlet': lambda: partition.dirichlet(train.y, n, alpha, seed),
+        'capped_dirichlet': lambda: partition.capped_dirichlet(train.y, n, alpha, seed),
+        'quantity': lambda: partition.quantity_skew(count, n, alpha, seed),
+        'power_law': lambda: partition.quantity_skew(count, n, alpha, seed, law='power'),
+        'domain': lambda: _by_domain(train, split, seed),
+        'site': lambda: partition.by_site(train.origin),
+    }
+    return cuts[options.by](), None
+
+
+def _by_domain(train: Pool, split: Split, seed: int) -> list:
+    domains, sizes = len(train.groups), split.client_sizes
+    per_domain = clients_of_each(domains, split.num_clients, split.clients_per_domain)
+    sizes = sizes * domains if sizes is not None and len(sizes) == 1 else sizes
+    return partition.by_domain(train.origin, per_domain, seed, sizes)
+
+
+def clients_of_each(domains: int, num_clients: int | None, clients_per_domain: int | None) -> int:
+    """Clients of each domain, from whichever of the two counts is given; 5 without either."""
+    per_domain = clients_per_domain
+    if per_domain is None:
+        per_domain = 5 if num_clients is None else max(1, num_clients // domains)
+    if per_domain < 1:
+        raise ValueError(f'--clients_per_domain must be at least 1, got {per_domain}')
+    if num_clients not in (None, per_domain * domains):
+        raise ValueError(
+            f'--num_clients={num_clients} is not {domains} domains times {per_domain} clients; '
+            f'choose {per_domain * domains}, or set --clients_per_domain alone'
+        )
+    return per_domain
+
+
+def _group_tests(test: Pool, group_of: np.ndarray, name: str) -> Tests:
+    chosen = [np.flatnonzero(test.origin == g) for g in range(len(test.groups))]
+    if missing := [test.groups[g] for g, rows in enumerate(chosen) if not len(rows)]:
+        raise ValueError(f'--scenario={name}: no test example for {", ".join(missing)}; every site or domain needs one')
+    if missing := [test.groups[g] for g in range(len(test.groups)) if g not in group_of]:
+        raise ValueError(f'--scenario={name}: no training example for {", ".join(missing)}; every site needs one')
+    return stack_tests([(test.x[rows], test.y[rows]) for rows in chosen], group_of, test.groups)
+
+
+def _client_tests(test: Pool, own: list | None, num_clients: int) -> Tests:
+    """Each client's own test set, or one set shared by all where ``own`` is None."""
+    if own is None:
+        return stack_tests([(test.x, test.y)], np.zeros(num_clients), ['test'])
+    if empty := [n for n, rows in enumerate(own) if not len(rows)]:
+        raise ValueError(f'--scenario: no test example of the classes of clients {empty[:5]}; take more test examples')
+    sets = [(test.x[rows], test.y[rows]) for rows in own]
+    return stack_tests(sets, np.arange(num_clients), [f'client {n}' for n in range(num_clients)])

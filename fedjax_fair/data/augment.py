@@ -1,0 +1,106 @@
+"""Augmentation on the device: pure functions ``(key, x[B, H, W, C]) -> x``, every example drawing from its own key.
+
+>>> augment = make_augment('crop+flip')
+>>> augment(jax.random.key(0), jnp.zeros((8, 32, 32, 3))).shape
+(8, 32, 32, 3)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from fedjax_fair.core.types import Array
+
+Augment = Callable[[Array, Array], Array]
+
+
+def crop_at(image: Array, offset: Array, padding: int) -> Array:
+    """Pad ``image[H, W, C]`` with zeros on every side and cut a window of its size at ``offset[2]``."""
+    padded = jnp.pad(image, ((padding, padding), (padding, padding), (0, 0)))
+    return lax.dynamic_slice(padded, (offset[0], offset[1], jnp.zeros((), offset.dtype)), image.shape)
+
+
+def warp(image: Array, angle: Array, shift: Array) -> Array:
+    """Turn ``image[H, W, C]`` about its centre by ``angle`` (radians), then move it by ``shift[2]`` pixels.
+
+    Every pixel of the result takes the nearest pixel of the source, or 0 where that lies outside. A positive angle
+    turns the row axis towards the column axis.
+    """
+    height, width, _ = image.shape
+    rows, cols = jnp.meshgrid(*(jnp.arange(n, dtype=angle.dtype) - (n - 1) / 2 for n in (height, width)), indexing='ij')
+    rows, cols = rows - shift[0], cols - shift[1]
+    cos, sin = jnp.cos(angle), jnp.sin(angle)
+    row = jnp.round(cos * rows + sin * cols + (height - 1) / 2).astype(jnp.int32)
+    col = jnp.round(cos * cols - sin * rows + (width - 1) / 2).astype(jnp.int32)
+    inside = (row >= 0) & (row < height) & (col >= 0) & (col < width)
+    picked = image[jnp.clip(row, 0, height - 1), jnp.clip(col, 0, width - 1)]
+    return jnp.where(jnp.broadcast_to(inside[..., None], image.shape), picked, jnp.zeros_like(picked))
+
+
+def _per_example(one: Callable[[Array, Array], Array]) -> Augment:
+    def augment(key: Array, x: Array) -> Array:
+        if x.ndim != 4:
+            raise ValueError(f'x has shape {x.shape}; augmentation takes images [B, H, W, C]')
+        return jax.vmap(one)(jax.random.split(key, x.shape[0]), x)
+
+    return augment
+
+
+def random_crop(padding: int = 4) -> Augment:
+    """Zero-pad by ``padding`` and crop back to size at a random place; 0 is the identity."""
+    if padding < 0:
+        raise ValueError(f'padding={padding} must be at least 0')
+    return _per_example(lambda key, image: crop_at(image, jax.random.randint(key, (2,), 0, 2 * padding + 1), padding))
+
+
+def random_flip() -> Augment:
+    """Mirror left and right with probability one half."""
+    return _per_example(lambda key, image: jnp.where(jax.random.bernoulli(key), image[:, ::-1], image))
+
+
+def random_affine(degrees: float = 10.0, translate: float = 0.1) -> Augment:
+    """Turn by up to ``degrees`` either way and move by up to the fraction ``translate`` of height and width.
+
+    Angles and shifts are uniform; nearest pixels, zeros outside. Both 0 is the identity.
+    """
+    if degrees < 0:
+        raise ValueError(f'degrees={degrees} must be at least 0')
+    if not 0 <= translate <= 1:
+        raise ValueError(f'translate={translate} must lie in [0, 1], a fraction of the image')
+
+    def one(key: Array, image: Array) -> Array:
+        angle, rows, cols = jax.random.uniform(key, (3,), jnp.float32, -1, 1)
+        shift = translate * jnp.stack([rows * image.shape[0], cols * image.shape[1]])
+        return warp(image, angle * jnp.deg2rad(jnp.float32(degrees)), shift)
+
+    return _per_example(one)
+
+
+def chain(*augments: Augment) -> Augment:
+    """Apply augmentations one after another, each with its own key; none at all is the identity."""
+
+    def augment(key: Array, x: Array) -> Array:
+        for i, step in enumerate(augments):
+            x = step(jax.random.fold_in(key, i), x)
+        return x
+
+    return augment
+
+
+AUGMENTATIONS: dict[str, Callable[[], Augment]] = {
+    'crop': random_crop,
+    'flip': random_flip,
+    'affine': random_affine,
+}
+
+
+def make_augment(names: str) -> Augment:
+    """Build augmentations joined by ``+``, applied from left to right: ``'crop'``, ``'crop+flip'``."""
+    for name in names.split('+'):
+        if name not in AUGMENTATIONS:
+            raise ValueError(f'augment={names!r}: {name!r} is unknown; join any of {", ".join(AUGMENTATIONS)} by +')
+    return chain(*(AUGMENTATIONS[name]() for name in names.split('+')))

@@ -1,0 +1,225 @@
+"""Any arrays of one's own: ``npz:PATH[,PATH...]``.
+
+A file may hold
+
+* ``train_images``, ``train_labels`` and optionally ``test_images``, ``test_labels`` (as MNIST or MedMNIST do);
+* ``images``, ``labels`` and optionally ``site``, ``split`` or ``is_test``, ``group``, ``masks``;
+* one pair ``<domain>_images``, ``<domain>_labels`` per domain.
+
+Several files are several domains, each named after its file. ``site`` may hold numbers (named by ``site_names``) or
+strings; ``split`` holds train/test/val or 0/1/2; examples with equal ``group`` (slide, patient) never sit on both
+sides of a drawn split. Validation examples (``val_images``, ``split`` = val) are used neither for training nor for
+testing. Where nothing says what is for testing, a stratified 20 % is drawn. Pickled arrays are never loaded.
+"""
+
+from __future__ import annotations
+
+import pathlib
+import zipfile
+import zlib
+from typing import NamedTuple
+
+import numpy as np
+
+from fedjax_fair.data.pool import Pool
+from fedjax_fair.data.parts import TEST, TRAIN, UNKNOWN, VAL, Part, merge
+from fedjax_fair.data.resize import with_channels
+
+ROLES = ('images', 'labels', 'masks', 'site', 'split', 'is_test', 'group', 'class_names', 'site_names')
+PARTS = {'train': TRAIN, 'test': TEST, 'val': VAL}
+SPLIT_NAMES = {**PARTS, 'training': TRAIN, 'testing': TEST, 'valid': VAL, 'validation': VAL}
+
+
+class _File(NamedTuple):
+    """An open archive and the names under which the user keeps each role."""
+
+    path: pathlib.Path
+    archive: np.lib.npyio.NpzFile
+    keys: dict[str, str]
+    used: set[str]
+
+    def __contains__(self, role: object) -> bool:
+        return self.keys.get(str(role), role) in self.archive.files
+
+    def read(self, role: str, length: int | None = None) -> np.ndarray:
+        """The array of a role; ``length`` is the length it must have."""
+        self.used.add(role)
+        name = self.keys.get(role, role)
+        if name not in self.archive.files:
+            found = ', '.join(sorted(self.archive.files))
+            raise ValueError(f'--scenario: {self.path.name} has no array {name!r}; it holds {found}')
+        try:
+            array = np.asarray(self.archive[name])
+        except (ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+            raise ValueError(f'--scenario: {self.path.name}: array {name!r} cannot be read: {error}') from None
+        if length is not None and array.shape[:1] != (length,):
+            raise ValueError(
+                f'--scenario: {self.path.name}: {name!r} has shape {array.shape}, not {length} rows as images'
+            )
+        return array
+
+    def maybe(self, role: str, length: int) -> np.ndarray | None:
+        return self.read(role, length) if role in self else None
+
+
+def parse_keys(keys: str | None) -> dict[str, str]:
+    """``'role:array,role:array'`` as a dict.
+
+    >>> parse_keys('site:hospital,labels:y')
+    {'site': 'hospital', 'labels': 'y'}
+    """
+    pairs = [pair.partition(':') for pair in (keys or '').split(',') if pair.strip()]
+    for role, colon, array in pairs:
+        base = role.strip().split('_', 1)[-1] if role.strip().split('_')[0] in ('train', 'test') else role.strip()
+        if not colon or not array.strip() or base not in ROLES:
+            raise ValueError(
+                f'--npz_keys={keys}: {role + colon + array!r} is not role:array with a role among {", ".join(ROLES)}, '
+                'or train_, test_ before one of them'
+            )
+    renamed = {role.strip(): array.strip() for role, _, array in pairs}
+    if len(renamed) < len(pairs):
+        raise ValueError(f'--npz_keys={keys} names a role twice')
+    return renamed
+
+
+def read_npz(paths: str, keys: str | None = None, image_size: int | None = None, seed: int = 0) -> Pool:
+    """Read comma-separated files into :class:`Pool` of one image shape.
+
+    ``keys`` renames arrays (``'site:hospital,train_images:x_train'``). Images are fitted into ``image_size`` squares
+    (default: the most common size), grey ones repeated to RGB where both occur. uint8 and float images keep their
+    values; floats become float32. ``seed`` draws the test set where the files have none.
+    """
+    chosen = [pathlib.Path(p.strip()).expanduser() for p in paths.split(',') if p.strip()]
+    if len({p.stem for p in chosen}) != len(chosen) or not chosen:
+        raise ValueError(f'--scenario=npz:{paths} must name one or more files with different names')
+    renamed = parse_keys(keys)
+    parts: list[Part] = []
+    names: list[tuple[str, ...]] = []
+    for path in chosen:
+        with _open(path) as archive:
+            file = _File(path, archive, renamed, set())
+            _check_keys_exist(file)
+            parts += _parts(file, alone=len(chosen) == 1)
+            names += [tuple(file.read('class_names').astype(str).tolist())] if 'class_names' in file else []
+            _check_keys_read(file)
+    if len(set(names)) > 1:
+        raise ValueError(f'--scenario=npz:{paths}: the files name their classes differently: {sorted(set(names))}')
+    return merge(parts, names[0] if names else (), image_size, seed)
+
+
+def _open(path: pathlib.Path) -> np.lib.npyio.NpzFile:
+    if not path.is_file():
+        raise ValueError(f'--scenario=npz:{path}: no such file')
+    try:
+        archive = np.load(path, allow_pickle=False)
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile):
+        archive = None
+    if not isinstance(archive, np.lib.npyio.NpzFile):
+        raise ValueError(f'--scenario=npz:{path}: not an npz file (write one with numpy.savez)')
+    return archive
+
+
+def _check_keys_exist(file: _File) -> None:
+    if missing := [f'{role}:{name}' for role, name in file.keys.items() if name not in file.archive.files]:
+        found = ', '.join(sorted(file.archive.files))
+        raise ValueError(f'--npz_keys={missing[0]}: {file.path.name} has no such array; it holds {found}')
+
+
+def _check_keys_read(file: _File) -> None:
+    if unread := [f'{role}:{name}' for role, name in file.keys.items() if role not in file.used]:
+        read = ', '.join(sorted(file.used))
+        raise ValueError(f'--npz_keys={unread[0]} is not read in the layout of {file.path.name}, which reads {read}')
+
+
+# --- layouts ---------------------------------------------------------------------------------------------------------
+
+
+def _parts(file: _File, alone: bool) -> list[Part]:
+    """The parts of one file; where several files are read, each is one site named after the file."""
+    if 'train_images' in file:
+        present = [p for p in ('train', 'test') if f'{p}_images' in file or f'{p}_labels' in file]
+        parts = [_part(file, f'{p}_', PARTS[p] if len(present) > 1 else UNKNOWN) for p in present]
+    elif 'images' in file:
+        parts = [_part(file, '', UNKNOWN)]
+    else:
+        parts = _domain_parts(file)
+    if alone:
+        return parts
+    if any(part.site is not None for part in parts):
+        raise ValueError(f'--scenario: {file.path.name} has sites of its own; give it alone, not with other files')
+    return [part._replace(site=np.full(len(part.labels), file.path.stem)) for part in parts]
+
+
+def _domain_parts(file: _File) -> list[Part]:
+    domains = [n.removesuffix('_images') for n in file.archive.files if n.endswith('_images')]
+    domains = [d for d in domains if d not in PARTS]
+    if not domains:
+        raise ValueError(
+            f'--scenario: {file.path.name} holds {", ".join(sorted(file.archive.files))}; needed are '
+            'train_images+train_labels, images+labels or <domain>_images+<domain>_labels (rename with --npz_keys)'
+        )
+    parts = [_part(file, f'{d}_', UNKNOWN) for d in domains]
+    return [part._replace(site=np.full(len(part.labels), d)) for d, part in zip(domains, parts, strict=True)]
+
+
+def _part(file: _File, prefix: str, split: int) -> Part:
+    images = _images(file.read(prefix + 'images'), file.path.name)
+    count = len(images)
+    if prefix + 'labels' not in file and prefix + 'masks' in file:
+        raise ValueError(
+            f'--scenario: {file.path.name} has masks but no labels; only classification is available: name the labels '
+            f'with --npz_keys={prefix}labels:ARRAY'
+        )
+    labels = _labels(file.read(prefix + 'labels', count), file.path.name)
+    extra = {role: file.maybe(prefix + role, count) for role in ('site', 'group', 'masks')}
+    if extra['site'] is not None:
+        extra['site'] = _site_names(file, extra['site'])
+    return Part(file.path.name, images, labels, _split(file, prefix, count, split), **extra)
+
+
+# --- checks of single arrays -----------------------------------------------------------------------------------------
+
+
+def _images(x: np.ndarray, source: str) -> np.ndarray:
+    if x.ndim not in (2, 3, 4):
+        raise ValueError(f'--scenario: {source}: images must be [T, H, W], [T, H, W, C] or [T, D], got shape {x.shape}')
+    if x.ndim == 4 and x.shape[-1] not in (1, 3) and x.shape[1] in (1, 3):
+        raise ValueError(f'--scenario: {source}: images must have channels last, [T, H, W, C], got shape {x.shape}')
+    if x.dtype != np.uint8 and not np.issubdtype(x.dtype, np.floating):
+        raise ValueError(f'--scenario: {source}: images must be uint8 (0..255) or floats, got {x.dtype}')
+    x = x if x.dtype == np.uint8 else x.astype(np.float32)
+    if x.dtype != np.uint8 and not np.isfinite(x).all():
+        raise ValueError(f'--scenario: {source}: images hold NaN or infinite values')
+    return x if x.ndim == 2 else with_channels(x, 1 if x.ndim == 3 else x.shape[-1])
+
+
+def _labels(y: np.ndarray, source: str) -> np.ndarray:
+    y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y  # MedMNIST stores [T, 1]
+    if y.ndim != 1 or not np.issubdtype(y.dtype, np.integer):
+        raise ValueError(f'--scenario: {source}: labels must be integers of shape [T], got {y.dtype} {y.shape}')
+    if len(y) and y.min() < 0:
+        raise ValueError(f'--scenario: {source}: labels must be 0, 1, 2, ..., got {y.min()}')
+    return y.astype(np.int32)
+
+
+def _split(file: _File, prefix: str, count: int, default: int) -> np.ndarray:
+    """0 train, 1 test, 2 val for every example, from 'split', else 'is_test', else ``default``."""
+    role = next((prefix + r for r in ('split', 'is_test') if prefix + r in file), None)
+    if role is None:
+        return np.full(count, default)
+    values = file.read(role, count)
+    named = [SPLIT_NAMES.get(str(v).strip().lower()) for v in values] if values.dtype.kind in 'US' else values
+    bad = next((v for v, n in zip(values, named, strict=True) if n not in (TRAIN, TEST, VAL)), None)
+    if bad is not None:
+        raise ValueError(f'--scenario: {file.path.name}: {role!r} holds {bad}; choose train, test, val or 0, 1, 2')
+    return np.asarray(named).astype(int)
+
+
+def _site_names(file: _File, site: np.ndarray) -> np.ndarray:
+    """Sites as strings, through 'site_names' where sites are numbers."""
+    if 'site_names' not in file or not np.issubdtype(site.dtype, np.integer):
+        return site.astype(str)
+    names = file.read('site_names').astype(str)
+    if len(site) and not 0 <= site.min() <= site.max() < len(names):
+        raise ValueError(f'--scenario: {file.path.name}: site must be in 0..{len(names) - 1}, got {site.max()}')
+    return names[site]

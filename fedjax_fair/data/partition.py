@@ -1,0 +1,239 @@
+"""Partitions: which client holds which examples.
+
+Every function is pure: it takes an explicit seed and returns one array of example indices per client. No example is
+given to two clients; each docstring says whether all of them are used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+Clients = list[np.ndarray]
+
+MAX_DRAWS = 1000  # how often a Dirichlet partition is redrawn before giving up
+
+
+def _check_counts(num_examples: int, num_clients: int, min_size: int = 1) -> None:
+    if num_clients < 1:
+        raise ValueError(f'num_clients must be at least 1, got {num_clients}')
+    if num_examples < num_clients * min_size:
+        raise ValueError(
+            f'num_clients={num_clients} with at least {min_size} each needs {num_clients * min_size} examples, '
+            f'but there are {num_examples}'
+        )
+
+
+def _check_alpha(alpha: float) -> None:
+    if not 0 < alpha < np.inf:
+        raise ValueError(f'alpha must be a positive number, got {alpha}')
+
+
+def iid(num_examples: int, num_clients: int, seed: int) -> Clients:
+    """Shuffle all examples and cut them into near-equal parts; all are used.
+
+    >>> sorted(len(client) for client in iid(10, 3, seed=0))
+    [3, 3, 4]
+    """
+    _check_counts(num_examples, num_clients)
+    return np.array_split(np.random.default_rng(seed).permutation(num_examples), num_clients)
+
+
+# --- label skew ------------------------------------------------------------------------------------------------------
+
+
+def dirichlet(labels: np.ndarray, num_clients: int, alpha: float, seed: int, min_size: int = 1) -> Clients:
+    """Split every class over the clients in proportions drawn from Dir(alpha); all examples are used.
+
+    ``alpha`` to infinity gives every client the same mix, ``alpha`` to 0 gives each class to one client. The whole
+    draw is repeated until every client holds ``min_size`` examples.
+
+    Reference: Yurochkin et al., "Bayesian nonparametric federated learning of neural networks", ICML 2019.
+    """
+    return _dirichlet_until(labels, num_clients, alpha, seed, min_size, cap=np.inf)
+
+
+def capped_dirichlet(labels: np.ndarray, num_clients: int, alpha: float, seed: int, min_size: int = 10) -> Clients:
+    """:func:`dirichlet` in which a client that already holds T/N examples gets no share of the classes that follow.
+
+    Client sizes differ less than with :func:`dirichlet` while the mixes stay skewed; all examples are used.
+
+    Reference: Yan et al., "Label-efficient self-supervised federated learning", IEEE TMI 2023.
+    """
+    return _dirichlet_until(labels, num_clients, alpha, seed, min_size, cap=len(labels) / max(1, num_clients))
+
+
+def _dirichlet_until(labels, num_clients, alpha, seed, min_size, cap) -> Clients:
+    _check_counts(len(labels), num_clients, min_size)
+    _check_alpha(alpha)
+    rng = np.random.default_rng(seed)
+    for _ in range(MAX_DRAWS):
+        clients = _dirichlet_draw(np.asarray(labels), num_clients, alpha, rng, cap)
+        if min(map(len, clients)) >= min_size:
+            return [rng.permutation(client) for client in clients]
+    raise ValueError(
+        f'alpha={alpha} over num_clients={num_clients} left a client with fewer than {min_size} examples in each of '
+        f'{MAX_DRAWS} draws; take a larger alpha or fewer clients'
+    )
+
+
+def _dirichlet_draw(labels, num_clients, alpha, rng, cap) -> Clients:
+    """One draw; clients holding ``cap`` examples or more are closed to the next class."""
+    parts: list[list[np.ndarray]] = [[] for _ in range(num_clients)]
+    held = np.zeros(num_clients, int)
+    for label in np.unique(labels):
+        chosen = rng.permutation(np.flatnonzero(labels == label))
+        is_open = held < cap
+        shares = rng.dirichlet(np.full(num_clients, alpha)) * is_open
+        shares = shares if shares.sum() > 0 else is_open.astype(float)  # a tiny alpha may favour only closed clients
+        ends = np.cumsum(shares / shares.sum())[:-1] * len(chosen)
+        pieces = np.split(chosen, np.floor(ends + 1e-9).astype(int))  # 1e-9: a sum of 1 - ulp still ends the class
+        held += [len(piece) for piece in pieces]
+        for part, piece in zip(parts, pieces, strict=True):
+            part.append(piece)
+    return [np.concatenate(part) for part in parts]
+
+
+def class_slots(classes: Sequence[int], num_clients: int, k: int, seed: int) -> np.ndarray:
+    """Choose ``k`` distinct classes for every client, ``[N, k]``; how often two classes are held differs by at most 1.
+
+    Clients take, one after another, the classes held least so far, ties broken at random: the N*k slots are dealt like
+    cards from freshly shuffled decks.
+
+    >>> class_slots([0, 1, 2, 3], num_clients=2, k=2, seed=0).shape
+    (2, 2)
+    """
+    if not 1 <= k <= len(classes):
+        raise ValueError(f'classes_per_client must be between 1 and the {len(classes)} classes present, got {k}')
+    rng = np.random.default_rng(seed)
+    held = np.zeros(len(classes), int)
+    slots = np.zeros((num_clients, k), int)
+    for row in slots:
+        chosen = np.lexsort((rng.random(len(classes)), held))[:k]
+        held[chosen] += 1
+        row[:] = np.sort(np.asarray(classes)[chosen])
+    return slots
+
+
+def cut_by_slots(labels: np.ndarray, slots: np.ndarray, seed: int, what: str = 'training') -> Clients:
+    """Cut each class into one near-equal shard per client that holds it; all examples of the held classes are used."""
+    rng = np.random.default_rng(seed)
+    parts: list[list[np.ndarray]] = [[] for _ in slots]
+    for label in np.unique(slots):
+        holders = rng.permutation(np.flatnonzero((slots == label).any(1)))
+        chosen = rng.permutation(np.flatnonzero(np.asarray(labels) == label))
+        if len(chosen) < len(holders):
+            raise ValueError(
+                f'num_clients={len(slots)} with classes_per_client={slots.shape[1]} gives class {label} to '
+                f'{len(holders)} clients, but it has {len(chosen)} {what} examples; take fewer clients'
+            )
+        for holder, shard in zip(holders, np.array_split(chosen, len(holders)), strict=True):
+            parts[holder].append(shard)
+    return [np.concatenate(part) for part in parts]
+
+
+def k_classes(labels: np.ndarray, num_clients: int, k: int, seed: int) -> Clients:
+    """Give every client one shard of each of exactly ``k`` classes; all are used once N*k reaches the class count.
+
+    Unlike sorting by label and dealing out shards, no client ends up with more or fewer than ``k`` classes.
+    """
+    return k_classes_with_test(labels, np.zeros(0, int), num_clients, k, seed)[0]
+
+
+def k_classes_with_test(
+    labels: np.ndarray, test_labels: np.ndarray, num_clients: int, k: int, seed: int
+) -> tuple[Clients, Clients]:
+    """:func:`k_classes` that also cuts a test set with the same classes per client (skipped when it is empty)."""
+    _check_counts(len(labels), num_clients)
+    slots = class_slots(np.unique(labels).tolist(), num_clients, k, seed)
+    train = cut_by_slots(labels, slots, seed)
+    empty = [np.zeros(0, int) for _ in slots]
+    return train, cut_by_slots(test_labels, slots, seed, 'test') if len(test_labels) else empty
+
+
+def matched_tests(labels: np.ndarray, clients: Clients, test_labels: np.ndarray, size: int, seed: int) -> Clients:
+    """For each client about ``size`` test examples with the class mix of its training examples.
+
+    Drawn without replacement within a client, but two clients may share test examples: with many small clients this
+    measures each far more precisely than cutting the test set into tiny pieces.
+    """
+    rng = np.random.default_rng(seed)
+    pools = {label: np.flatnonzero(test_labels == label) for label in np.unique(labels)}
+    chosen = []
+    for client in clients:
+        present, counts = np.unique(np.asarray(labels)[client], return_counts=True)
+        wanted = np.maximum(1, np.round(size * counts / counts.sum())).astype(int)
+        drawn = [rng.permutation(pools[c])[:n] for c, n in zip(present.tolist(), wanted.tolist(), strict=True)]
+        chosen.append(np.concatenate(drawn))
+    return chosen
+
+
+# --- domains, sites and quantities -----------------------------------------------------------------------------------
+
+
+def by_domain(domain_of: np.ndarray, clients_per_domain: int, seed: int, sizes: Sequence[int] | None = None) -> Clients:
+    """Give every domain the same number of clients, each holding a disjoint part of that domain alone.
+
+    The list [d1, d1, ..., d2, d2, ...] of the clients' domains is shuffled, so a client's number says nothing about
+    its domain. ``sizes[d]`` examples per client of domain ``d`` (the rest unused); without ``sizes`` each domain is
+    cut into near-equal parts and all examples are used.
+
+    Reference: Chen et al., "Fair federated learning under domain skew with local consistency and domain diversity",
+    CVPR 2024 (FedHEAL).
+    """
+    if clients_per_domain < 1:
+        raise ValueError(f'clients_per_domain must be at least 1, got {clients_per_domain}')
+    domains = np.unique(domain_of)
+    if sizes is not None and len(sizes) != len(domains):
+        raise ValueError(f'client_sizes must have one number for each of the {len(domains)} domains, got {list(sizes)}')
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(np.repeat(domains, clients_per_domain))
+    clients: list = [None] * len(order)
+    for position, domain in enumerate(domains):
+        chosen = rng.permutation(np.flatnonzero(domain_of == domain))
+        needed = clients_per_domain * (1 if sizes is None else sizes[position])
+        if not clients_per_domain <= needed <= len(chosen):
+            raise ValueError(
+                f'domain {domain} has {len(chosen)} examples, but clients_per_domain={clients_per_domain} with '
+                f'client_sizes={None if sizes is None else list(sizes)} asks for {needed}'
+            )
+        parts = np.array_split(chosen if sizes is None else chosen[:needed], clients_per_domain)
+        for client, part in zip(np.flatnonzero(order == domain), parts, strict=True):
+            clients[client] = part
+    return clients
+
+
+def by_site(site_of: np.ndarray) -> Clients:
+    """One client per site, in the order of the site numbers; all examples are used."""
+    return [np.flatnonzero(site_of == site) for site in np.unique(site_of)]
+
+
+def quantity_skew(
+    num_examples: int, num_clients: int, alpha: float, seed: int, law: str = 'dirichlet', min_size: int = 1
+) -> Clients:
+    """Clients of very different sizes with the same mix of labels; all examples are used.
+
+    ``law='dirichlet'`` draws the shares from Dir(alpha) (equal sizes as alpha grows); ``law='power'`` makes the share
+    of the client of rank r proportional to r^-alpha. Every client gets ``min_size`` first, the rest by shares.
+    """
+    _check_counts(num_examples, num_clients, min_size)
+    _check_alpha(alpha)
+    if law not in ('dirichlet', 'power'):
+        raise ValueError(f"law must be 'dirichlet' or 'power', got {law!r}")
+    rng = np.random.default_rng(seed)
+    ranked = np.arange(1, num_clients + 1) ** -float(alpha)
+    shares = (
+        rng.dirichlet(np.full(num_clients, alpha)) if law == 'dirichlet' else rng.permutation(ranked / ranked.sum())
+    )
+    free = num_examples - num_clients * min_size
+    ends = np.round(np.cumsum(shares)[:-1] * free).astype(int)
+    sizes = min_size + np.diff(ends, prepend=0, append=free)
+    return np.split(rng.permutation(num_examples), np.cumsum(sizes)[:-1])
+
+
+def truncate(clients: Clients, seed: int) -> Clients:
+    """Keep of every client as many examples, drawn at random, as the smallest client has."""
+    rng = np.random.default_rng(seed)
+    size = min(map(len, clients))
+    return [rng.permutation(client)[:size] for client in clients]

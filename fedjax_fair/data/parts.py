@@ -1,0 +1,109 @@
+"""Arrays read from several places, joined to one table of examples of one image shape."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from fedjax_fair.data.pool import Pool, stratified_split
+from fedjax_fair.data.resize import resize_images, with_channels
+
+TRAIN, TEST, VAL = 0, 1, 2
+UNKNOWN = -1  # nothing says whether an example is for training or testing
+
+
+class Part(NamedTuple):
+    """Pool read together: arrays of one length.
+
+    ``images`` are ``[T, H, W, C]`` or features ``[T, D]``, ``split`` holds TRAIN, TEST, VAL or UNKNOWN, ``site``
+    names where each example comes from, examples of equal ``group`` belong together.
+    """
+
+    source: str
+    images: np.ndarray
+    labels: np.ndarray
+    split: np.ndarray
+    site: np.ndarray | None = None
+    group: np.ndarray | None = None
+    masks: np.ndarray | None = None
+
+
+def merge(parts: Sequence[Part], class_names: tuple[str, ...], image_size: int | None, seed: int) -> Pool:
+    """One table of all parts: one image shape, sites numbered as they appear, a test set drawn where none is given.
+
+    Validation examples are left out. Masks are kept where all parts have them in the size of the final images.
+    """
+    x = one_shape([p.images for p in parts], image_size)
+    y = np.concatenate([p.labels for p in parts])
+    _check_labels(y, class_names, parts)
+    group_of, groups = _number_sites(parts)
+    split = np.concatenate([p.split for p in parts])
+    if len(rows := np.flatnonzero(split == UNKNOWN)):
+        around = (None if a is None else a[rows] for a in (group_of, _clusters(parts)))
+        split[rows] = np.where(stratified_split(y[rows], seed, *around), TEST, TRAIN)
+    masks = [p.masks for p in parts if p.masks is not None and p.masks.shape[1:3] == x.shape[1:3]]
+    kept = np.concatenate(masks) if len(masks) == len(parts) else None
+    pool = Pool(x, y, split == TEST, group_of, groups, class_names, kept)
+    return pool.take(split != VAL)
+
+
+def one_shape(images: Sequence[np.ndarray], image_size: int | None) -> np.ndarray:
+    """Join arrays of images: fitted into one size, grey repeated to RGB where mixed, one dtype.
+
+    The size is ``image_size`` squared, or by default that of most examples. Features ``[T, D]`` must agree in ``D``.
+    """
+    if len({x.dtype for x in images}) > 1:
+        raise ValueError('--scenario: some images are uint8 and some floats; store all of them in one type')
+    if any(x.ndim == 2 for x in images):
+        if len({x.shape[1:] for x in images}) > 1 or image_size is not None:
+            shapes = sorted({x.shape[1:] for x in images})
+            raise ValueError(f'--scenario: features must share one shape (got {shapes}) and take no --image_size')
+        return np.concatenate(images)
+    if image_size is not None and image_size < 1:
+        raise ValueError(f'--image_size must be at least 1, got {image_size}')
+    channels = {x.shape[-1] for x in images}
+    if len(channels) > 1 and channels != {1, 3}:
+        raise ValueError(f'--scenario: images have {sorted(channels)} channels; only grey and RGB may be mixed')
+    size = _most_common_size(images) if image_size is None else (image_size, image_size)
+    return np.concatenate([with_channels(resize_images(x, size), max(channels)) for x in images])
+
+
+def _most_common_size(images: Sequence[np.ndarray]) -> tuple[int, int]:
+    counts: dict[tuple[int, int], int] = {}
+    for x in images:
+        counts[x.shape[1:3]] = counts.get(x.shape[1:3], 0) + len(x)
+    return max(counts, key=lambda size: counts[size])
+
+
+def _check_labels(y: np.ndarray, class_names: tuple[str, ...], parts: Sequence[Part]) -> None:
+    source = ', '.join(dict.fromkeys(p.source for p in parts))
+    if not len(y):
+        raise ValueError(f'--scenario: {source} holds no examples')
+    if class_names and y.max() >= len(class_names):
+        raise ValueError(f'--scenario: {source}: label {y.max()} is out of range of the {len(class_names)} class_names')
+    if y.max() >= len(y):
+        raise ValueError(f'--scenario: {source}: label {y.max()} is out of range for {len(y)} examples; number from 0')
+
+
+def _number_sites(parts: Sequence[Part]) -> tuple[np.ndarray | None, tuple[str, ...]]:
+    """Sites as numbers and their names; None and () where no part has sites."""
+    sites = [p.site for p in parts if p.site is not None]
+    if not sites:
+        return None, ()
+    if len(sites) < len(parts):
+        raise ValueError(f'--scenario: {parts[0].source} gives sites for some of its images only; give them for all')
+    site = np.concatenate(sites)
+    names, first, inverse = np.unique(site, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    return np.argsort(order)[inverse].astype(np.int32), tuple(names[order].tolist())
+
+
+def _clusters(parts: Sequence[Part]) -> np.ndarray | None:
+    """Names of what belongs together; an example of a part without groups stands alone."""
+    if all(p.group is None for p in parts):
+        return None
+    alone = [[f'alone {k} {i}' for i in range(len(p.labels))] for k, p in enumerate(parts)]
+    pairs = zip(alone, (p.group for p in parts), strict=True)
+    return np.concatenate([np.array(names) if group is None else group.astype(str) for names, group in pairs])

@@ -1,0 +1,90 @@
+"""Pool before they are given to clients, and how some of them are held out for testing."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+TEST_SHARE = 0.2  # held out where a source has no test set of its own
+
+
+class Pool(NamedTuple):
+    """What a data source gives: ``T`` examples, which are for testing, and where each comes from.
+
+    ``x[T, ...]`` is uint8 or float32, ``y[T]`` int32 class labels, ``held_out[T]`` True for test examples,
+    ``group_of[T]`` the domain or site of each as an index into ``groups`` (None where there are none), ``masks`` pixel
+    labels ``[T, H, W]`` where a source has them.
+    """
+
+    x: np.ndarray
+    y: np.ndarray
+    held_out: np.ndarray
+    group_of: np.ndarray | None = None
+    groups: tuple[str, ...] = ()
+    class_names: tuple[str, ...] = ()
+    masks: np.ndarray | None = None
+
+    @property
+    def num_classes(self) -> int:
+        return len(self.class_names) or int(self.y.max()) + 1
+
+    @property
+    def origin(self) -> np.ndarray:
+        """The group of every example; all zero where there are no groups."""
+        return np.zeros(len(self.y), np.int32) if self.group_of is None else self.group_of
+
+    def take(self, chosen: np.ndarray) -> Pool:
+        """The examples at ``chosen`` (indices or a boolean mask)."""
+        group_of, masks = (None if a is None else a[chosen] for a in (self.group_of, self.masks))
+        x, y, held_out = (a[chosen] for a in (self.x, self.y, self.held_out))
+        return self._replace(x=x, y=y, held_out=held_out, group_of=group_of, masks=masks)
+
+
+def stratified_split(
+    y: np.ndarray, seed: int, group_of: np.ndarray | None = None, cluster_of: np.ndarray | None = None
+) -> np.ndarray:
+    """Hold out 20 % of the examples, of each class of each group: a boolean ``[T]``.
+
+    Pool of one cluster (slide, patient) stay on the same side; a cluster counts where its first example belongs.
+    A group of two or more clusters always gets a test example; a class with very few may stay wholly in training.
+
+    >>> int(stratified_split(np.repeat([0, 1], 50), seed=0).sum())
+    20
+    """
+    rng = np.random.default_rng(seed)
+    count = len(y)
+    group_of = np.zeros(count, int) if group_of is None else group_of
+    _, first, cluster, sizes = np.unique(
+        np.arange(count) if cluster_of is None else cluster_of, True, return_inverse=True, return_counts=True
+    )
+    held = np.zeros(len(first), bool)
+    for group in np.unique(group_of[first]):
+        in_group = group_of[first] == group
+        for label in np.unique(y[first][in_group]):
+            chosen = rng.permutation(np.flatnonzero(in_group & (y[first] == label)))
+            held[chosen[_fill(sizes[chosen])]] = True
+        if not held[in_group].any() and in_group.sum() > 1:
+            held[rng.choice(np.flatnonzero(in_group))] = True
+    return held[cluster]
+
+
+def _fill(sizes: np.ndarray) -> np.ndarray:
+    """Positions of the first clusters whose sizes together come nearest to the share wanted; never all of them."""
+    before = np.cumsum(sizes) - sizes
+    wanted = before + sizes / 2 <= TEST_SHARE * sizes.sum()
+    wanted[-1] &= len(sizes) > 1
+    return np.flatnonzero(wanted)
+
+
+def limit_tests(pool: Pool, test_size: int, seed: int) -> Pool:
+    """Keep at most ``test_size`` test examples, drawn at random, of every group."""
+    if test_size < 1:
+        raise ValueError(f'--test_size must be at least 1, got {test_size}')
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(np.flatnonzero(pool.held_out))
+    group = pool.origin[order]
+    dropped = [order[group == g][test_size:] for g in np.unique(group)]
+    keep = np.ones(len(pool.y), bool)
+    keep[np.concatenate([*dropped, np.zeros(0, int)])] = False
+    return pool.take(keep)

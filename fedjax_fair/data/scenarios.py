@@ -1,0 +1,164 @@
+"""Federations by name: the registry behind ``--scenario``."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import pathlib
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from fedjax_fair.data.assemble import Split, clients_of_each, federate
+from fedjax_fair.data.digits import CLIENT_SIZES, DOMAINS, digit_domains, handwritten_digits
+from fedjax_fair.data.pool import limit_tests
+from fedjax_fair.data.federation import Federation
+from fedjax_fair.data.npz import read_npz
+from fedjax_fair.data.toys import gaussian_toy
+
+
+class Scenario(NamedTuple):
+    """How to make a federation and one line about it.
+
+    ``make(**options)`` reads exactly the options it names; where ``argument`` is set, a scenario is written
+    ``name:argument`` and ``make`` takes the argument first.
+    """
+
+    make: Callable[..., Federation]
+    description: str
+    argument: str = ''
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        names = tuple(inspect.signature(self.make).parameters)
+        return names[1:] if self.argument else names
+
+
+def digits_domains(
+    data_seed: int = 0,
+    num_clients: int | None = None,
+    clients_per_domain: int | None = None,
+    client_sizes: Sequence[int] | None = None,
+    test_size: int = 200,
+    truncate: bool = False,
+) -> Federation:
+    """Four looks of digits, 20 clients: handwritten, printed, street numbers, noisy synthetic; one test set per domain.
+
+    ``client_sizes`` are the training examples per client of each domain (default 60, 30, 90, 40), in this order.
+    """
+    sizes = tuple(client_sizes or CLIENT_SIZES)
+    sizes = sizes * len(DOMAINS) if len(sizes) == 1 else sizes
+    if len(sizes) != len(DOMAINS) or min(sizes) < 1 or test_size < 1:
+        raise ValueError(
+            f'--client_sizes={",".join(map(str, sizes))} --test_size={test_size}: needed are one positive size for '
+            f'each of {", ".join(DOMAINS)} (or one for all) and a positive test size'
+        )
+    per_domain = clients_of_each(len(DOMAINS), num_clients, clients_per_domain)
+    split = Split('domain', clients_per_domain=per_domain, client_sizes=sizes, truncate=truncate)
+    pool = digit_domains(tuple(per_domain * s for s in sizes), test_size, data_seed)
+    return federate(pool, 'digits_domains', split, data_seed, description=SCENARIOS['digits_domains'].description)
+
+
+def digits_labels(
+    data_seed: int = 0,
+    num_clients: int | None = None,
+    split_by: str | None = None,
+    alpha: float | None = None,
+    classes_per_client: int | None = None,
+    truncate: bool = False,
+) -> Federation:
+    """Real handwritten digits, 28x28x1, over 100 clients of two classes each (or ``alpha``: Dirichlet shares).
+
+    Every client has a test set of about 40 digits in its own mix of classes; clients may share test digits, none of
+    which is used for training.
+    """
+    if split_by is None and alpha is None:
+        split_by = 'classes'
+    split = Split(split_by, 100 if num_clients is None else num_clients, alpha, classes_per_client, truncate=truncate)
+    description = SCENARIOS['digits_labels'].description
+    return federate(handwritten_digits(data_seed), 'digits_labels', split, data_seed, 40, description)
+
+
+def npz(
+    paths: str,
+    data_seed: int = 0,
+    npz_keys: str | None = None,
+    image_size: int | None = None,
+    test_size: int | None = None,
+    split_by: str | None = None,
+    num_clients: int | None = None,
+    alpha: float | None = None,
+    classes_per_client: int | None = None,
+    clients_per_domain: int | None = None,
+    client_sizes: Sequence[int] | None = None,
+    truncate: bool = False,
+) -> Federation:
+    """Arrays of one's own: see :mod:`fedjax_fair.data.npz` for the layouts and :class:`Split` for the partition.
+
+    Without ``split_by`` files with sites or domains give one client per site, or ``clients_per_domain`` clients of
+    each where that (or ``num_clients`` or ``client_sizes``) is given; files without give 10 clients, iid.
+    """
+    pool = read_npz(paths, npz_keys, image_size, data_seed)
+    pool = pool if test_size is None else limit_tests(pool, test_size, data_seed)
+    sizes = None if client_sizes is None else tuple(client_sizes)
+    split = Split(split_by, num_clients, alpha, classes_per_client, clients_per_domain, sizes, truncate)
+    name = 'npz:' + '+'.join(pathlib.Path(path).stem for path in paths.split(','))
+    return federate(pool, name, split, data_seed, description=f'arrays of {paths}')
+
+
+SCENARIOS: dict[str, Scenario] = {
+    'digits_domains': Scenario(
+        digits_domains, 'digits in four looks (handwritten, printed, street, synthetic), 20 clients of unequal size'
+    ),
+    'digits_labels': Scenario(
+        digits_labels, 'real handwritten digits with label skew, 100 clients of two classes (or Dirichlet) each'
+    ),
+    'gaussian_toy_1': Scenario(functools.partial(gaussian_toy, 1), 'two clients with different 2-D Gaussian classes'),
+    'gaussian_toy_2': Scenario(functools.partial(gaussian_toy, 2), 'toy 1 with a common and a rare class'),
+    'gaussian_toy_3': Scenario(functools.partial(gaussian_toy, 3), 'toy with a wide class, a rare one and outliers'),
+    'npz': Scenario(
+        npz, 'arrays of your own from .npz files, by site, domain, Dirichlet, classes or iid', 'PATH[,PATH]'
+    ),
+}
+
+
+def make_scenario(
+    spec: str,
+    *,
+    num_clients: int | None = None,
+    data_seed: int = 0,
+    split_by: str | None = None,
+    alpha: float | None = None,
+    classes_per_client: int | None = None,
+    clients_per_domain: int | None = None,
+    client_sizes: Sequence[int] | None = None,
+    npz_keys: str | None = None,
+    image_size: int | None = None,
+    test_size: int | None = None,
+    truncate: bool = False,
+) -> Federation:
+    """The federation ``spec`` names: one of :data:`SCENARIOS`, or ``npz:PATH[,PATH...]``.
+
+    None (False for ``truncate``) leaves an option to the scenario; an option the scenario does not read is an error.
+
+    >>> make_scenario('gaussian_toy_1').num_clients
+    2
+    """
+    options = dict(locals())
+    given: dict[str, Any] = {k: v for k, v in options.items() if k != 'spec' and v is not None and v is not False}
+    name, _, argument = spec.partition(':')
+    if name not in SCENARIOS:
+        raise ValueError(f'--scenario={spec} is unknown; choose one of {", ".join(scenario_names())}')
+    scenario = SCENARIOS[name]
+    if bool(argument) != bool(scenario.argument):
+        written = f'{name}:{scenario.argument}' if scenario.argument else name
+        raise ValueError(f'--scenario={spec} must be written {written}')
+    for option, value in given.items():
+        if option not in scenario.options:
+            reads = ', '.join(f'--{o}' for o in scenario.options)
+            raise ValueError(f'--{option}={value} does not apply to --scenario={name}, which reads {reads}')
+    return scenario.make(*[argument] * bool(argument), **given)
+
+
+def scenario_names() -> tuple[str, ...]:
+    """The scenarios as they are written on the command line."""
+    return tuple(f'{name}:{s.argument}' if s.argument else name for name, s in SCENARIOS.items())

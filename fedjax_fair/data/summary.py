@@ -1,0 +1,197 @@
+"""A federation at a glance: text, the client x class matrix, and a sheet of its images."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+from fedjax_fair.data.federation import Federation
+
+SHOWN_CLIENTS, SHOWN_CLASSES = 20, 12  # of the table of describe(); the rest is abbreviated
+COLOURS = ('#4477aa', '#ee6677', '#228833', '#ccbb44', '#66ccee', '#aa3377', '#bbbbbb', '#994455', '#004488', '#ddaa33')
+
+
+def class_counts(federation: Federation) -> np.ndarray:
+    """How many training examples of each class every client holds, ``[N, num_classes]``."""
+    rows = (federation.y[row[:size]] for row, size in zip(federation.index, federation.sizes, strict=True))
+    return np.stack([np.bincount(labels, minlength=federation.num_classes) for labels in rows])
+
+
+def _group_names(federation: Federation) -> list[str]:
+    """Each client's group; one empty name for all where there are no groups."""
+    if federation.group_of is None:
+        return [''] * federation.num_clients
+    return [federation.groups[g] for g in federation.group_of]
+
+
+def _class_names(federation: Federation) -> list[str]:
+    return list(federation.class_names) or [str(c) for c in range(federation.num_classes)]
+
+
+# --- text ------------------------------------------------------------------------------------------------------------
+
+
+def describe(federation: Federation) -> str:
+    """Clients, sizes, groups, test sets and the table of examples per client and class, as plain text."""
+    sizes, tested = federation.sizes, federation.tests.mask.sum(1)
+    lines = [
+        f'{federation.name}: {federation.description}'.rstrip(': '),
+        f'  examples  {sizes.sum()} for training, {"x".join(map(str, federation.x.shape[1:]))} {federation.x.dtype}, '
+        f'{federation.num_classes} classes',
+        f'  clients   {len(sizes)}, sizes min {sizes.min()}, median {np.median(sizes):g}, max {sizes.max()}',
+        f'  test sets {len(tested)}, sizes min {tested.min()}, median {np.median(tested):g}, max {tested.max()}',
+    ]
+    return '\n'.join([*lines, *_describe_groups(federation), '', *_table(federation)])
+
+
+def _describe_groups(federation: Federation) -> list[str]:
+    if federation.group_of is None:
+        return []
+    width = max(map(len, federation.groups))
+    tested = federation.tests.mask.sum(1)
+    lines = ['  groups']
+    for g, name in enumerate(federation.groups):
+        sizes = federation.sizes[federation.group_of == g]
+        clients = f'{len(sizes)} client' + 's' * (len(sizes) > 1)
+        lines.append(f'    {name:<{width}}  {clients}, {sizes.sum()} training, {tested[g]} test examples')
+    return lines
+
+
+def _table(federation: Federation) -> list[str]:
+    """The first clients and classes of :func:`class_counts`, with totals of all."""
+    counts = class_counts(federation)
+    names = [name[:8] for name in _class_names(federation)[:SHOWN_CLASSES]]
+    more_classes = federation.num_classes > SHOWN_CLASSES
+    groups = _group_names(federation)
+    width = max(len('group'), *map(len, groups)) if federation.groups else 0
+
+    def line(client, group, values, total) -> str:
+        cells = ' '.join(f'{v:>{max(5, len(n))}}' for v, n in zip(values, names, strict=True)) + ' ...' * more_classes
+        return f'  {client:>6}  ' + (f'{group:<{width}}  ' if width else '') + f'{cells}  {total:>6}'
+
+    rows = [
+        line(n, groups[n], counts[n, :SHOWN_CLASSES], federation.sizes[n])
+        for n in range(min(SHOWN_CLIENTS, len(counts)))
+    ]
+    skipped = len(counts) - len(rows)
+    rows += [f'  ... and {skipped} more clients'] if skipped else []
+    last = line('all', '', counts.sum(0)[:SHOWN_CLASSES], counts.sum())
+    return [line('client', 'group', names, 'total'), *rows, last]
+
+
+# --- pictures --------------------------------------------------------------------------------------------------------
+
+
+def _save(figure: Figure, path: str | os.PathLike) -> None:
+    FigureCanvasAgg(figure)
+    figure.savefig(path, dpi=120, facecolor='white')
+
+
+def draw_partition(federation: Federation, path: str | os.PathLike) -> None:
+    """Draw who holds what: a bubble per client and class (area = examples), and the clients' sizes, coloured by group.
+
+    Clients stand in the order of their groups, so that domains and sites show as blocks.
+    """
+    counts = class_counts(federation)
+    order = (
+        np.argsort(federation.group_of, kind='stable') if federation.group_of is not None else np.arange(len(counts))
+    )
+    counts, group = counts[order], [_group_names(federation)[n] for n in order]
+    colour = {name: COLOURS[k % len(COLOURS)] for k, name in enumerate(federation.groups or ('',))}
+    colours = [colour[name] for name in group]
+    width = min(16.0, max(6.0, 2.0 + 0.32 * len(counts)))
+    height = 2.2 + min(6.0, max(1.2, 0.3 * federation.num_classes))
+    figure = Figure(figsize=(width, height), layout='constrained')
+    bubbles, bars = figure.subplots(2, 1, sharex=True, height_ratios=[height - 2.0, 1.4])
+    sides = 72 * (width - 1.5) / len(counts), 72 * (height - 2.4) / federation.num_classes
+    cell = min(max(sides), 1.6 * min(sides))  # points; in narrow cells large bubbles may touch
+    client, label = np.nonzero(counts)
+    area = (0.8 * cell) ** 2 * counts[client, label] / counts.max()
+    bubbles.scatter(client, label, area, [colours[c] for c in client], linewidths=0)
+    _label_axes(federation, bubbles, bars, order)
+    bars.bar(np.arange(len(counts)), counts.sum(1), width=0.8 if len(counts) > 8 else 0.4, color=colours)
+    bubbles.set_title(f'{federation.name}: examples per client and class (largest bubble {counts.max()})', fontsize=10)
+    if federation.groups:
+        handles = [bars.bar([0], [0], color=colour[name], label=name) for name in federation.groups]
+        figure.legend(
+            handles=handles, loc='outside lower center', ncols=min(6, len(handles)), frameon=False, fontsize=8
+        )
+    _save(figure, path)
+
+
+def _label_axes(federation: Federation, bubbles, bars, order: np.ndarray) -> None:
+    classes = range(federation.num_classes)
+    step = max(1, federation.num_classes // 24)
+    bubbles.set_yticks(list(classes)[::step], _class_names(federation)[::step], fontsize=8)
+    bubbles.set_ylim(-0.7, federation.num_classes - 0.3)
+    bubbles.set_ylabel('class')
+    bubbles.grid(color='0.93', linewidth=0.6)
+    bubbles.set_axisbelow(True)
+    bubbles.tick_params(length=0)
+    step = max(1, len(order) // 25)
+    bars.set_xticks(np.arange(len(order))[::step], order[::step], fontsize=8)
+    bars.set_xlim(-0.7, len(order) - 0.3)
+    bars.set(xlabel='client', ylabel='examples')
+    for axes in (bubbles, bars):
+        axes.tick_params(labelsize=8)
+        axes.spines[['top', 'right']].set_visible(False)
+
+
+def contact_sheet(federation: Federation, path: str | os.PathLike, per_class: int = 2) -> None:
+    """Draw ``per_class`` training images of every class (at most 12 classes) for every group, or for the whole.
+
+    Features without an image shape are an error, points in the plane are drawn as points.
+    """
+    if federation.x.ndim == 2 and federation.x.shape[1] == 2:
+        return _draw_points(federation, path)
+    if federation.x.ndim != 4:
+        raise ValueError(f'{federation.name} holds features of shape {federation.x.shape[1:]}, not images to draw')
+    groups = federation.groups or ('all clients',)
+    classes = min(SHOWN_CLASSES, federation.num_classes)
+    tight = ConstrainedLayoutEngine(w_pad=0.01, h_pad=0.01, wspace=0.02, hspace=0.02)
+    figure = Figure(figsize=(1.6 + 0.62 * classes, 0.5 + 0.62 * per_class * len(groups)), layout=tight)
+    grid = figure.subplots(len(groups) * per_class, classes, squeeze=False)
+    for axes in grid.ravel():
+        axes.set(xticks=[], yticks=[])
+        axes.spines[:].set_visible(False)
+    for g, name in enumerate(groups):
+        grid[g * per_class, 0].set_ylabel(name, rotation=0, ha='right', va='center', fontsize=9)
+        for label in range(classes):
+            for k, example in enumerate(_some(federation, g, label, per_class)):
+                _draw_image(grid[g * per_class + k, label], federation.x[example])
+    for axes, name in zip(grid[0], _class_names(federation), strict=False):
+        axes.set_title(name if len(name) < 12 else name[:10] + '…', fontsize=8)
+    _save(figure, path)
+
+
+def _some(federation: Federation, group: int, label: int, count: int) -> np.ndarray:
+    """Up to ``count`` examples of one class held by clients of one group."""
+    chosen = np.flatnonzero(federation.group_of == group) if federation.groups else np.arange(federation.num_clients)
+    rows = np.concatenate([federation.index[n, : federation.sizes[n]] for n in chosen])
+    return rows[federation.y[rows] == label][:count]
+
+
+def _draw_image(axes, image: np.ndarray) -> None:
+    """One image; floats are stretched to their own range, extra channels dropped."""
+    image = image[..., :3] if image.shape[-1] >= 3 else image[..., 0]
+    if image.dtype != np.uint8:
+        image = (image - image.min()) / max(1e-12, float(image.max() - image.min()))
+    axes.imshow(image, cmap='gray', vmin=0, vmax=255 if image.dtype == np.uint8 else 1)
+
+
+def _draw_points(federation: Federation, path: str | os.PathLike) -> None:
+    figure = Figure(figsize=(3.4 * federation.num_clients, 3.4), layout='constrained')
+    panels = figure.subplots(1, federation.num_clients, squeeze=False, sharex=True, sharey=True)[0]
+    for n, axes in enumerate(panels):
+        rows = federation.index[n, : federation.sizes[n]]
+        for label, name in enumerate(_class_names(federation)):
+            points = federation.x[rows[federation.y[rows] == label]]
+            axes.scatter(*points.T, s=12, color=COLOURS[label % len(COLOURS)], label=name, alpha=0.7, linewidths=0)
+        axes.set(title=f'client {n}', aspect='equal')
+        axes.spines[['top', 'right']].set_visible(False)
+    panels[0].legend(frameon=False, fontsize=8)
+    _save(figure, path)

@@ -1,0 +1,144 @@
+"""From the metrics of test sets to the numbers of a paper's table: one evaluation, the last k, several seeds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from fedjax_fair.metrics import fairness
+
+Summary = dict[str, Any]
+
+
+def summarise(
+    per_set: Mapping[str, Any],
+    test_of,
+    groups: Sequence[str] = (),
+    group_of=None,
+    per_client: bool = False,
+) -> Summary:
+    """The summary of one evaluation of one kind of model, ready for JSON: undefined numbers are None.
+
+    ``avg``, ``std`` and ``worst`` are over groups (ddof 1) when the federation has groups, else over clients (ddof 0);
+    ``client_*`` are always over clients and ``group_*`` over groups. A group's value is the mean over its clients.
+    ``accuracy`` is pooled: every distinct test example counts once. Every other number of the task (loss, AUC, ...) is
+    averaged over groups or clients like ``avg``.
+
+    Args:
+        per_set: the task's metrics with a leading axis: test sets ``[G]`` for one global model, or clients ``[N]`` for
+            deployed and adapted models, each evaluated on its own set. ``accuracy`` and ``count`` are required.
+        test_of: ``[N]``, each client's test set.
+        groups: names of the groups, empty where there are none.
+        group_of: ``[N]``, each client's group.
+        per_client: the leading axis of ``per_set`` is clients.
+
+    >>> result = summarise({'accuracy': [0.5, 0.9], 'count': [10, 30]}, test_of=[0, 0, 1])
+    >>> round(result['accuracy'], 3), round(result['avg'], 3), result['worst'], result['client_accuracy']
+    (0.8, 0.633, 0.5, [0.5, 0.5, 0.9])
+    """
+    test_of, rows = np.asarray(test_of), {k: np.asarray(v, np.float64) for k, v in per_set.items()}
+    _check(rows, test_of, groups, group_of, per_client)
+    own = rows if per_client else {k: v[test_of] for k, v in rows.items()}
+    client = np.where(own['count'] > 0, own['accuracy'], np.nan)
+    group = fairness.group_means(client, group_of, len(groups)) if groups else np.array([])
+
+    result = {'accuracy': _pooled(rows, test_of, per_client), **_accuracy_statistics(client, group)}
+    if 'confusion' in own:
+        result['mu_sigma'], result['sigma_sigma'], _ = fairness.client_data_fairness(own['confusion'])
+    for name in (name for name in own if name not in ('accuracy', 'count', 'confusion')):
+        values = _measured(name, own)
+        result[name] = fairness.mean(fairness.group_means(values, group_of, len(groups)) if groups else values)
+    return _json(result)
+
+
+def last_k(history: Sequence[Summary], k: int) -> Summary:
+    """One summary of the last ``k`` evaluations: accuracies are averaged first, statistics computed after.
+
+    Each client's and each group's accuracy is averaged over the evaluations, then avg, std, worst and the rest are
+    computed from these averages, as in FedHEAL (CVPR 2024). Its std is at most the mean of the single stds. Numbers
+    that do not derive from these accuracies are averaged. ``k=1`` gives the last evaluation itself; with fewer than
+    ``k`` evaluations all are used.
+    """
+    if k < 1:
+        raise ValueError(f'k must be at least 1, got {k}')
+    if not history:
+        raise ValueError('history must hold at least one evaluation, got none')
+    averaged = {key: entry['mean'] for key, entry in over_seeds(history[-k:]).items()}
+    accuracies = (_floats(averaged[key]) for key in ('client_accuracy', 'group_accuracy'))
+    return _json(averaged | _accuracy_statistics(*accuracies))
+
+
+def over_seeds(summaries: Sequence[Summary]) -> dict[str, dict[str, Any]]:
+    """Mean and population standard deviation (ddof 0) over seeds of every number; lists element by element.
+
+    A number undefined for any seed is None: a mean over fewer seeds would pass for one over all.
+
+    >>> over_seeds([{'avg': 0.5, 'client_accuracy': [0.25, 0.75]}, {'avg': 0.75, 'client_accuracy': [0.75, None]}])
+    {'avg': {'mean': 0.625, 'std': 0.125}, 'client_accuracy': {'mean': [0.5, None], 'std': [0.25, None]}}
+    """
+    if not summaries:
+        raise ValueError('summaries must hold at least one seed, got none')
+    values = {key: np.stack([_floats(summary[key]) for summary in summaries]) for key in summaries[0]}
+    return {key: {'mean': _json(v.mean(0)), 'std': _json(v.std(0))} for key, v in values.items()}
+
+
+def _accuracy_statistics(client: np.ndarray, group: np.ndarray) -> Summary:
+    """All numbers that derive from the accuracies of clients ``[N]`` and groups ``[G]`` (empty: no groups)."""
+    values, ddof = (group, 1) if group.size else (client, 0)
+    return {
+        'avg': fairness.mean(values),
+        'std': fairness.std(values, ddof),
+        'worst': fairness.worst(values),
+        'client_mean': fairness.mean(client),
+        'client_std': fairness.std(client),
+        'client_worst': fairness.worst(client),
+        'client_worst_10pct': fairness.worst_share(client, 0.1),
+        'client_gap': fairness.best_worst_gap(client),
+        'client_jain': fairness.jain_index(client),
+        'group_std': fairness.std(group, 1),
+        'group_gap': fairness.best_worst_gap(group),
+        'client_accuracy': client,
+        'group_accuracy': group,
+    }
+
+
+def _pooled(rows: Mapping[str, np.ndarray], test_of: np.ndarray, per_client: bool) -> float:
+    """Accuracy over all distinct test examples; clients that share a set share its weight."""
+    weight = rows['count'] / np.bincount(test_of)[test_of] if per_client else rows['count']
+    return float(np.sum(weight * np.nan_to_num(rows['accuracy'])) / weight.sum()) if weight.sum() else math.nan
+
+
+def _measured(name: str, own: Mapping[str, np.ndarray]) -> np.ndarray:
+    """A client's number where it has test data; a NaN loss there is divergence and must not be averaged away."""
+    values = np.nan_to_num(own[name], nan=np.inf, posinf=np.inf) if name == 'loss' else own[name]
+    return np.where(own['count'] > 0, values, np.nan)
+
+
+def _check(rows, test_of, groups, group_of, per_client) -> None:
+    missing = {'accuracy', 'count'} - rows.keys()
+    if missing:
+        raise ValueError(f'per_set lacks {sorted(missing)}; it has {sorted(rows)}')
+    length = len(rows['accuracy'])
+    if per_client and length != len(test_of):
+        raise ValueError(f'per_set has {length} rows for {len(test_of)} clients; per_client needs one row per client')
+    if not per_client and test_of.max(initial=0) >= length:
+        raise ValueError(f'test_of names test set {test_of.max()}, but per_set has {length} test sets')
+    if groups and (group_of is None or len(group_of) != len(test_of)):
+        given = None if group_of is None else len(group_of)
+        raise ValueError(f'group_of must give a group for each of {len(test_of)} clients, got {given}')
+
+
+def _floats(value) -> np.ndarray:
+    return np.asarray(value, np.float64)  # None becomes NaN
+
+
+def _json(value):
+    """Plain Python numbers and lists; NaN and infinities become None."""
+    if isinstance(value, dict):
+        return {key: _json(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray) and value.ndim:
+        return [_json(item) for item in value]
+    return float(value) if value is not None and math.isfinite(value) else None

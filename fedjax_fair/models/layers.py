@@ -1,0 +1,51 @@
+"""What the networks share: PyTorch's initialisation, linear and convolution layers using it, pooling."""
+
+from __future__ import annotations
+
+import math
+
+import jax
+from flax import linen as nn
+
+from fedjax_fair.core.types import Array
+from fedjax_fair.models.conv import Conv
+
+
+def torch_uniform(fan_in: int) -> nn.initializers.Initializer:
+    """PyTorch's default for weights and biases of linear and convolution layers: ``U(-1/sqrt(fan_in), 1/sqrt(fan_in))``."""
+    bound = 1 / math.sqrt(fan_in)
+    return lambda key, shape, dtype: jax.random.uniform(key, shape, dtype, -bound, bound)
+
+
+def linear(x: Array, features: int, name: str) -> Array:
+    """A linear layer on ``x[B, D]``, to be called inside a module; parameters take the dtype of ``x``."""
+    init = torch_uniform(x.shape[-1])
+    return nn.Dense(features, param_dtype=x.dtype, kernel_init=init, bias_init=init, name=name)(x)
+
+
+def conv(x: Array, features: int, size: int, name: str, strides: int = 1, use_bias: bool = True) -> Array:
+    """A ``size x size`` convolution, padded by ``size // 2`` on every side, to be called inside a module."""
+    init = torch_uniform(size * size * x.shape[-1])
+    layer = Conv(features, size, strides, size // 2, use_bias, kernel_init=init, bias_init=init, name=name)
+    return layer(x)
+
+
+def flatten(x: Array) -> Array:
+    """``[B, ...] -> [B, D]``."""
+    return x.reshape(x.shape[0], -1)
+
+
+def max_pool(x: Array, size: int = 2) -> Array:
+    """Maximum over ``size x size`` windows that do not overlap; a last odd row or column is cut.
+
+    A reshape and a maximum: the backward pass needs no scatter. Tied maxima share the gradient equally.
+    """
+    batch, height, width, channels = x.shape
+    rows, cols = height // size, width // size
+    x = x[:, : rows * size, : cols * size]
+    return x.reshape(batch, rows, size, cols, size, channels).max((2, 4))
+
+
+def global_average_pool(x: Array) -> Array:
+    """``[B, H, W, C] -> [B, C]``."""
+    return x.mean((1, 2))

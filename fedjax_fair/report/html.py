@@ -1,0 +1,167 @@
+"""A report in one HTML file that loads nothing from outside, with the table and figures beside it as files."""
+
+from __future__ import annotations
+
+import base64
+import json
+import pathlib
+import re
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from fedjax_fair.report import plots
+from fedjax_fair.report.load import KINDS, RunData, load_runs
+from fedjax_fair.report.page import GUIDE, STYLE
+from fedjax_fair.report.table import Table, cell_text, differs, make_table, row_names, to_csv, to_markdown
+
+
+def write_report(run_dirs: Iterable[str | pathlib.Path], out: str | pathlib.Path) -> pathlib.Path:
+    """Write report.html, table.md, table.csv and the figures as PNG into ``out``; returns the path of report.html.
+
+    Args:
+        run_dirs: directories of finished runs, of one or several scenarios.
+        out: a directory, made if need be.
+    """
+    runs, out = load_runs(run_dirs), pathlib.Path(out)
+    out.mkdir(parents=True, exist_ok=True)
+    table = make_table(runs)
+    (out / 'table.md').write_text(to_markdown(table), encoding='utf-8')
+    (out / 'table.csv').write_text(to_csv(table), encoding='utf-8')
+    scenarios = list(dict.fromkeys(run.scenario for run in runs))
+    sections = [_scenario(scenario, [r for r in runs if r.scenario == scenario], out) for scenario in scenarios]
+    parts = [_header(runs, scenarios), _warnings(runs), *sections, GUIDE, _costs(runs), _settings(runs)]
+    page = out / 'report.html'
+    page.write_text(_page(f'Results: {", ".join(scenarios)}', parts), encoding='utf-8')
+    return page
+
+
+def _page(title: str, parts: Sequence[str]) -> str:
+    head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{escape(title)}</title>'
+    text = '\n'.join(parts)
+    body = f'<body><main>\n{text}\n</main></body>'
+    return f'<!doctype html>\n<html lang="en"><head>{head}<style>{STYLE}</style></head>\n{body}</html>\n'
+
+
+def _header(runs: Sequence[RunData], scenarios: Sequence[str]) -> str:
+    facts = [
+        _count(len(runs), 'run'),
+        _count(len(scenarios), 'scenario'),
+        _count(max(len(run.seeds) for run in runs), 'seed'),
+        _count(max(run.summary['rounds'] for run in runs), 'round'),
+    ]
+    return f'<header><h1>Fair federated learning: results</h1><p class="lead">{" · ".join(facts)}</p></header>'
+
+
+def _warnings(runs: Sequence[RunData]) -> str:
+    """What went wrong in a run, said before its numbers."""
+    lines = []
+    for run in runs:
+        failures = {name: count for name, count in (run.summary.get('failures') or {}).items() if count}
+        if failures:
+            told = ', '.join(f'{escape(str(name)).replace("_", " ")}: {escape(str(n))}' for name, n in failures.items())
+            lines.append(f'<li><b>{escape(run.label)}</b> ({escape(run.scenario)}): {told}</li>')
+    return f'<aside><b>Failures during training</b><ul>{"".join(lines)}</ul></aside>' if lines else ''
+
+
+def _scenario(scenario: str, runs: Sequence[RunData], out: pathlib.Path) -> str:
+    table = make_table(runs)
+    figures = ''.join(_figure(figure, name, caption, scenario, out) for name, caption, figure in _figures(runs))
+    title = f'<h2>{escape(scenario)}</h2>'
+    return f'<section>{title}{_table(table)}{_legend(table)}<div class="figures">{figures}</div></section>'
+
+
+def _figures(runs: Sequence[RunData]) -> list[tuple[str, str, Figure]]:
+    band = 'Bands and bars are ± one standard deviation over seeds.' if any(len(r.seeds) > 1 for r in runs) else ''
+    figures = [
+        ('plane', f'Accuracy and fairness: runs on the dotted line are beaten by no other in both. {band}',
+         plots.fairness_plane(runs)),
+        ('accuracy', f'Accuracy of the global model over rounds. {band}', plots.accuracy_over_rounds(runs)),
+    ]  # fmt: skip
+    for kind in KINDS:
+        if kind == 'global' or any(differs(run, kind) for run in runs):
+            caption = f'Clients at the end, {kind} model: a dot per client (mean over seeds), boxes are quartiles.'
+            figures.append((f'clients_{kind}', caption, plots.client_distribution(runs, kind)))
+    return [*figures, ('loss', f'Training loss over rounds. {band}', plots.training_loss(runs))]
+
+
+def _figure(figure: Figure, name: str, caption: str, scenario: str, out: pathlib.Path) -> str:
+    stem = re.sub(r'[^A-Za-z0-9._-]+', '_', scenario).strip('._') or 'scenario'
+    data = base64.b64encode(plots.save_png(figure, out / f'{stem}_{name}.png').read_bytes()).decode()
+    image = f'<img alt="{escape(caption)}" src="data:image/png;base64,{data}">'
+    return f'<figure class="{name}">{image}<figcaption>{escape(caption)}</figcaption></figure>'
+
+
+def _table(table: Table) -> str:
+    arrows = {'high': '↑', 'low': '↓'}
+    heads = [f'<th>{escape(head)}</th>' for head in table.heads]
+    heads += [f'<th title="{escape(c.about)}">{escape(c.name)}&nbsp;{arrows[c.better]}</th>' for c in table.columns]
+    rows = []
+    for row in table.rows:
+        cells = [f'<th>{escape(name)}</th>' for name in row_names(table, row)]
+        for column, cell in zip(table.columns, row.cells, strict=True):
+            cells.append(f'<td{" class=best" if cell.best else ""}>{escape(cell_text(column, cell))}</td>')
+        rows.append(f'<tr>{"".join(cells)}</tr>')
+    return (
+        f'<div class="wide"><table><thead><tr>{"".join(heads)}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
+    )
+
+
+def _legend(table: Table) -> str:
+    told = '; '.join(f'<b>{escape(column.name)}</b> {escape(column.about)}' for column in table.columns)
+    marks = '↑ higher is better, ↓ lower is better; the best value is <span class="best">marked</span>'
+    return f'<p class="note">{told}. {marks}.</p>'
+
+
+def _costs(runs: Sequence[RunData]) -> str:
+    heads = ('seconds', 'compile s', 'rounds/s', 'kB down', 'kB up', 'padding')
+    rows = []
+    for run in runs:
+        sent = run.summary.get('bytes_per_round') or {}
+        facts = [
+            _number(run.summary.get('seconds'), '.1f'),
+            _number(run.summary.get('compile_seconds'), '.1f'),
+            _number(run.summary.get('rounds_per_second'), '.2f'),
+            *[_number(sent.get(way), ',.1f', 1 / 1000) for way in ('down', 'up')],
+            _number(run.summary.get('padding_waste'), '.0f', 100, ' %'),
+        ]
+        names = f'<th>{escape(run.label)}</th><th>{escape(run.scenario)}</th>'
+        rows.append(f'<tr>{names}{"".join(f"<td>{fact}</td>" for fact in facts)}</tr>')
+    head = ''.join(f'<th>{name}</th>' for name in ('recipe', 'scenario', *heads))
+    table = f'<table><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
+    note = 'kB are of 1000 bytes and per round; padding is the share of training slots that hold no example.'
+    return f'<section><h2>Cost</h2><div class="wide">{table}</div><p class="note">{note}</p></section>'
+
+
+def _settings(runs: Sequence[RunData]) -> str:
+    """Every setting of every run: the command, versions and commit among them."""
+    blocks = []
+    for run in runs:
+        rows = ''.join(
+            f'<tr><th>{escape(name)}</th><td><code>{escape(value)}</code></td></tr>'
+            for name, value in _flat(run.config)
+        )
+        title = f'{escape(run.label)} <span>{escape(run.scenario)} · {escape(run.path.name)}</span>'
+        blocks.append(f'<details><summary>{title}</summary><table class="settings">{rows}</table></details>')
+    return f'<section><h2>Settings, versions and commands</h2>{"".join(blocks)}</section>'
+
+
+def _flat(value: dict[str, Any], prefix: str = '') -> list[tuple[str, str]]:
+    """Nested settings as lines of dotted names and values."""
+    lines: list[tuple[str, str]] = []
+    for name, item in value.items():
+        if isinstance(item, dict) and item:
+            lines += _flat(item, f'{prefix}{name}.')
+        else:
+            lines.append((f'{prefix}{name}', item if isinstance(item, str) else json.dumps(item, ensure_ascii=False)))
+    return lines
+
+
+def _number(value: float | None, form: str, scale: float = 1, unit: str = '') -> str:
+    return '–' if value is None else f'{value * scale:{form}}{unit}'
+
+
+def _count(count: int, noun: str) -> str:
+    return f'{count} {noun}{"" if count == 1 else "s"}'

@@ -1,0 +1,208 @@
+"""Figures of a set of runs of one scenario; every function returns a matplotlib Figure and needs no display."""
+
+from __future__ import annotations
+
+import functools
+import pathlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+
+from fedjax_fair.report import style
+from fedjax_fair.report.load import Curve, RunData, curve
+
+Pick = Callable[[RunData, dict[str, Any]], float | None]  # the number of a line of a run's history
+MOST_PANELS = 12
+FEW_POINTS = 6  # lines with at most this many points show them
+
+
+def accuracy_over_rounds(runs: Sequence[RunData]) -> Figure:
+    """Accuracy of the global model over rounds: a panel per group and one of their mean, a line per run.
+
+    Without groups (or with very many) the panels are the mean over clients and the worst tenth of them. The band is one
+    standard deviation over seeds.
+    """
+    groups = list(dict.fromkeys(group for run in runs for group in run.groups))
+    if 0 < len(groups) < MOST_PANELS:
+        panels = {'Average of groups': _at('avg')} | {group: _of_group(group) for group in groups}
+    else:
+        panels = {'Mean over clients': _at('client_mean'), 'Worst 10 % of clients': _at('client_worst_10pct')}
+    with style.styled():
+        size = (4.2, 3.2) if len(panels) < 3 else (3.3, 2.6)
+        columns = 3 if len(panels) in (3, 5, 6, 9) else 4
+        figure, axes = style.grid(len(panels), columns, size, sharex=True, sharey=True)
+        for ax, (title, pick) in zip(axes, panels.items(), strict=True):
+            _lines(ax, runs, pick, scale=100)
+            ax.set(title=title, xlabel='round', ylabel='accuracy (%)' if ax.get_subplotspec().is_first_col() else '')
+            ax.tick_params(labelbottom=True)
+        style.legend_below(figure, *_run_handles(runs))
+        return figure
+
+
+def training_loss(runs: Sequence[RunData]) -> Figure:
+    """Mean local training loss over rounds, a line per run, the band being one standard deviation over seeds.
+
+    The axis is logarithmic when the losses span more than two decades.
+    """
+    with style.styled():
+        figure, (ax,) = style.grid(1, 1)
+        curves = _lines(ax, runs, lambda run, line: line.get('train_loss'))
+        ax.set(xlabel='round', ylabel='training loss')
+        seen = np.concatenate([c.mean[np.isfinite(c.mean)] for c in curves])
+        if seen.size and seen.min() > 0 and seen.max() > 100 * seen.min():
+            ax.set_yscale('log')
+        style.legend_below(figure, *_run_handles(runs))
+        return figure
+
+
+def client_distribution(runs: Sequence[RunData], kind: str = 'global') -> Figure:
+    """The final accuracy of every client, a row per run: box of the quartiles, a dot per client, colour by group."""
+    shown = [run for run in runs if run.result(kind) is not None]
+    groups = list(dict.fromkeys(group for run in shown for group in run.groups))
+    groups = groups if len(groups) <= len(style.PALETTE) else []
+    with style.styled():
+        figure = Figure(figsize=(7.6, 1.1 + 0.52 * len(shown)), layout='constrained')
+        ax = figure.subplots()
+        for row, run in enumerate(shown):
+            _client_row(ax, row, run, kind, groups)
+        ax.set(xlabel=f'client accuracy of the {kind} model (%)', ylim=(len(shown) - 0.45, -0.55))
+        ax.set_yticks(range(len(shown)), [run.label for run in shown])
+        ax.grid(False, axis='y')
+        handles = [_dot_handle(style.colour(place)) for place in range(len(groups))]
+        style.legend_below(figure, handles, groups)
+        return figure
+
+
+def fairness_plane(runs: Sequence[RunData], kind: str = 'global') -> Figure:
+    """Accuracy (AVG) against unfairness (STD), one point per run with bars of one standard deviation over seeds.
+
+    Up and to the left is better; the dotted line runs through the runs that no other run beats in both.
+    """
+    shown = [run for run in runs if _plane_point(run, kind) is not None]
+    with style.styled():
+        figure, (ax,) = style.grid(1, 1)
+        figure.set_size_inches(7.2, 4.6)
+        points = np.array([_plane_point(run, kind) for run in shown]).reshape(-1, 4)
+        for run, (x, y, x_error, y_error) in zip(shown, points, strict=True):
+            place = runs.index(run)
+            bars = {'xerr': x_error, 'yerr': y_error} if len(run.seeds) > 1 else {}
+            ax.errorbar(x, y, **bars, fmt='none', ecolor=style.colour(place), elinewidth=1.2, capsize=3, zorder=2)
+            ax.plot(x, y, **_point_style(place), zorder=3)
+        if len(shown) > 1:
+            front = points[_not_beaten(points[:, 0], points[:, 1])]
+            front = front[np.argsort(front[:, 0])]
+            ax.plot(front[:, 0], front[:, 1], ':', drawstyle='steps-post', color=style.FAINT, zorder=1)
+        ax.margins(0.12)
+        over = 'groups' if any(run.groups for run in shown) else 'clients'
+        ax.set(xlabel=f'STD of accuracy over {over} (points)  ·  fairer to the left', ylabel='AVG accuracy (%)')
+        ax.set_title('better is up and left ↖', color=style.SOFT, fontsize=9, fontweight='normal')
+        handles = [Line2D([], [], **_point_style(runs.index(run))) for run in shown]
+        style.legend_below(figure, handles, [run.label for run in shown])
+        return figure
+
+
+def save_png(figure: Figure, path: str | pathlib.Path) -> pathlib.Path:
+    """Write a figure at a size fit for screens and slides."""
+    figure.savefig(path, dpi=160, facecolor='white', metadata={'Software': None})
+    return pathlib.Path(path)
+
+
+def _lines(ax: Axes, runs: Sequence[RunData], pick: Pick, scale: float = 1) -> list[Curve]:
+    curves = [curve(run, functools.partial(pick, run)) for run in runs]
+    for place, (run, (rounds, mean, std)) in enumerate(zip(runs, curves, strict=True)):
+        marker = 'o' if np.isfinite(mean).sum() <= FEW_POINTS else None
+        ax.plot(rounds, scale * mean, color=style.colour(place), linestyle=style.dash(place), marker=marker)
+        if len(run.seeds) > 1:
+            low, high = scale * (mean - std), scale * (mean + std)
+            ax.fill_between(rounds, low, high, color=style.colour(place), alpha=0.15, linewidth=0)
+    ax.xaxis.set_major_locator(MaxNLocator(5, integer=True, min_n_ticks=1))
+    return curves
+
+
+def _at(name: str) -> Pick:
+    return lambda run, line: line['global'].get(name)
+
+
+def _of_group(name: str) -> Pick:
+    def pick(run: RunData, line: dict[str, Any]) -> float | None:
+        return line['global']['group_accuracy'][run.groups.index(name)] if name in run.groups else None
+
+    return pick
+
+
+def _client_row(ax: Axes, row: int, run: RunData, kind: str, groups: Sequence[str]) -> None:
+    values = 100 * np.array(run.result(kind)['client_accuracy']['mean'], np.float64)
+    defined = np.isfinite(values)
+    thin = {'color': style.FAINT, 'linewidth': 1.1}
+    box = {'facecolor': '#f1f4f8', 'edgecolor': style.FAINT}
+    looks: dict[str, Any] = {
+        'boxprops': box,
+        'whiskerprops': thin,
+        'capprops': thin,
+        'medianprops': {'color': style.INK},
+    }
+    place: dict[str, Any] = {
+        'positions': [row],
+        'orientation': 'horizontal',
+        'widths': 0.62,
+        'manage_ticks': False,
+        'zorder': 1,
+    }
+    ax.boxplot(values[defined], showfliers=False, patch_artist=True, **place, **looks)
+    spread = np.random.default_rng(0).uniform(
+        -0.2, 0.2, len(values)
+    )  # the same in every row: a client keeps its height
+    dots: dict[str, Any] = {
+        's': 20 if len(values) <= 40 else 12,
+        'alpha': 0.85,
+        'linewidths': 0.4,
+        'edgecolors': 'white',
+        'zorder': 2,
+    }
+    ax.scatter(values, row + spread, c=_client_colours(run, groups, len(values)), **dots)
+
+
+def _client_colours(run: RunData, groups: Sequence[str], count: int) -> list[str]:
+    group_of = run.summary.get('group_of')
+    if group_of is None or not groups:
+        return [style.PALETTE[0]] * count
+    return [style.colour(groups.index(run.groups[group])) for group in group_of]
+
+
+def _plane_point(run: RunData, kind: str) -> tuple[float, ...] | None:
+    result = run.result(kind)
+    if result is None or result['avg']['mean'] is None or result['std']['mean'] is None:
+        return None
+    return tuple(100 * result[name][key] for key in ('mean', 'std') for name in ('std', 'avg'))
+
+
+def _not_beaten(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Points for which no other has both a lower ``low`` and a higher ``high`` (one of them may be equal)."""
+    as_good = (low[None, :] <= low[:, None]) & (high[None, :] >= high[:, None])
+    better = (low[None, :] < low[:, None]) | (high[None, :] > high[:, None])
+    return np.logical_not((as_good & better).any(1))
+
+
+def _point_style(place: int) -> dict[str, Any]:
+    marker = style.MARKERS[place % len(style.MARKERS)]
+    look: dict[str, Any] = {
+        'color': style.colour(place),
+        'markersize': 9,
+        'markeredgecolor': 'white',
+        'markeredgewidth': 0.8,
+    }
+    return look | {'marker': marker, 'linestyle': 'none'}
+
+
+def _dot_handle(colour: str) -> Line2D:
+    return Line2D([], [], color=colour, marker='o', linestyle='none')
+
+
+def _run_handles(runs: Sequence[RunData]) -> tuple[list[Line2D], list[str]]:
+    handles = [Line2D([], [], color=style.colour(i), linestyle=style.dash(i)) for i in range(len(runs))]
+    return handles, [run.label for run in runs]

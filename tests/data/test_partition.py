@@ -1,0 +1,178 @@
+"""Partitions: disjoint, complete where promised, skewed as promised, reproducible, and clear about impossible wishes."""
+
+import numpy as np
+import pytest
+
+from fedjax_fair.data import partition
+
+LABELS = np.random.default_rng(7).integers(10, size=2000)
+DOMAIN = np.repeat([0, 1, 2], [300, 500, 200])
+
+COMPLETE = {
+    'iid': lambda seed: partition.iid(2000, 7, seed),
+    'dirichlet': lambda seed: partition.dirichlet(LABELS, 7, 0.3, seed),
+    'capped_dirichlet': lambda seed: partition.capped_dirichlet(LABELS, 7, 0.3, seed),
+    'k_classes': lambda seed: partition.k_classes(LABELS, 20, 2, seed),
+    'by_domain': lambda seed: partition.by_domain(DOMAIN, 3, seed),
+    'quantity': lambda seed: partition.quantity_skew(2000, 7, 0.5, seed),
+    'power': lambda seed: partition.quantity_skew(2000, 7, 1.5, seed, law='power'),
+}
+
+
+def mixes(clients, labels=LABELS, num_classes=10):
+    counts = np.stack([np.bincount(labels[c], minlength=num_classes) for c in clients])
+    return counts / counts.sum(1, keepdims=True)
+
+
+@pytest.mark.parametrize('name', COMPLETE)
+def test_every_example_is_used_exactly_once(name):
+    used = np.sort(np.concatenate(COMPLETE[name](0)))
+    np.testing.assert_array_equal(used, np.arange(len(used)))
+    assert len(used) in (1000, 2000)
+
+
+@pytest.mark.parametrize('name', COMPLETE)
+def test_seed_decides_and_global_state_does_not(name):
+    np.random.seed(1)
+    first = COMPLETE[name](3)
+    np.random.seed(2)
+    again, other = COMPLETE[name](3), COMPLETE[name](4)
+    assert all(np.array_equal(a, b) for a, b in zip(first, again, strict=True))
+    assert not all(np.array_equal(a, b) for a, b in zip(first, other, strict=True))
+
+
+def test_iid_parts_are_near_equal():
+    assert {len(c) for c in partition.iid(2000, 7, 0)} == {285, 286}
+
+
+def test_dirichlet_goes_from_one_mix_to_separate_classes():
+    spread = [mixes(partition.dirichlet(LABELS, 5, alpha, 0)).std(0).mean() for alpha in (1000.0, 1.0, 0.1)]
+    assert spread[0] < 0.01 < spread[1] < spread[2]
+
+
+def test_dirichlet_shares_have_the_moments_of_the_distribution():
+    alpha, clients, labels = 2.0, 4, np.zeros(1000, int)
+    shares = np.array([len(partition.dirichlet(labels, clients, alpha, s)[1]) / 1000 for s in range(600)])
+    variance = (1 / clients) * (1 - 1 / clients) / (clients * alpha + 1)
+    assert shares.mean() == pytest.approx(0.25, abs=0.02)
+    assert shares.var() == pytest.approx(variance, rel=0.2)
+
+
+def test_dirichlet_redraws_until_the_smallest_client_is_large_enough():
+    sizes = [len(c) for c in partition.dirichlet(LABELS, 10, 0.3, 0, min_size=60)]
+    assert min(sizes) >= 60
+
+
+def test_capped_dirichlet_closes_full_clients():
+    """After a client holds T/N it gets no later class, so at most one class can carry it past that point."""
+    clients, cap = 8, len(LABELS) / 8
+    for client in partition.capped_dirichlet(LABELS, clients, 0.2, 5):
+        held = np.cumsum(np.bincount(LABELS[client], minlength=10))
+        full = np.flatnonzero(held >= cap)
+        assert full.size == 0 or held[-1] == held[full[0]]
+        assert len(client) >= 10
+
+
+def test_capped_dirichlet_survives_a_tiny_alpha():
+    clients = partition.capped_dirichlet(LABELS, 3, 1e-4, 0, min_size=1)
+    assert sum(map(len, clients)) == len(LABELS)
+
+
+@pytest.mark.parametrize(('clients', 'k', 'classes'), [(100, 2, 10), (7, 3, 10), (13, 4, 5), (4, 10, 10)])
+def test_slots_are_distinct_and_shared_evenly(clients, k, classes):
+    slots = partition.class_slots(range(classes), clients, k, 0)
+    assert all(len(set(row)) == k for row in slots.tolist())
+    held = np.bincount(slots.ravel(), minlength=classes)
+    assert held.max() - held.min() <= 1
+
+
+def test_k_classes_gives_exactly_k_classes_and_near_equal_shards():
+    clients = partition.k_classes(LABELS, 50, 2, 0)
+    counts = np.stack([np.bincount(LABELS[c], minlength=10) for c in clients])
+    assert ((counts > 0).sum(1) == 2).all()
+    for label in range(10):
+        shards = counts[counts[:, label] > 0, label]
+        assert len(shards) == 10 and shards.max() - shards.min() <= 1
+
+
+def test_k_classes_cuts_the_test_set_with_the_same_classes():
+    test_labels = np.repeat(np.arange(10), 30)
+    train, test = partition.k_classes_with_test(LABELS, test_labels, 50, 2, 0)
+    np.testing.assert_array_equal(np.sort(np.concatenate(test)), np.arange(300))
+    for a, b in zip(train, test, strict=True):
+        assert set(LABELS[a]) == set(test_labels[b])
+
+
+def test_matched_tests_have_the_mix_of_the_training_examples():
+    clients = partition.dirichlet(LABELS, 6, 0.5, 0)
+    test_labels = np.repeat(np.arange(10), 500)
+    chosen = partition.matched_tests(LABELS, clients, test_labels, 400, 0)
+    assert all(len(set(c.tolist())) == len(c) for c in chosen)
+    np.testing.assert_allclose(mixes(chosen, test_labels), mixes(clients), atol=0.005)
+
+
+def test_domains_get_equal_counts_of_clients_in_shuffled_order():
+    clients = partition.by_domain(DOMAIN, 5, 0)
+    domains = [set(DOMAIN[c].tolist()) for c in clients]
+    assert all(len(d) == 1 for d in domains)
+    order = [d.pop() for d in domains]
+    assert [order.count(d) for d in range(3)] == [5, 5, 5] and order != sorted(order)
+
+
+def test_domains_may_give_clients_different_sizes():
+    clients = partition.by_domain(DOMAIN, 4, 0, sizes=[10, 40, 50])
+    assert {(int(DOMAIN[c[0]]), len(c)) for c in clients} == {(0, 10), (1, 40), (2, 50)}
+    assert len(np.unique(np.concatenate(clients))) == 4 * (10 + 40 + 50)
+
+
+def test_one_client_per_site():
+    site = np.array([3, 1, 1, 3, 8])
+    assert [c.tolist() for c in partition.by_site(site)] == [[1, 2], [0, 3], [4]]
+
+
+def test_quantity_skew_sizes_follow_the_power_law_and_labels_stay_iid():
+    labels = np.random.default_rng(0).integers(2, size=60000)
+    clients = partition.quantity_skew(60000, 5, 1.0, 0, law='power', min_size=0)
+    sizes = np.sort([len(c) for c in clients])[::-1]
+    np.testing.assert_allclose(sizes / sizes.sum(), (1 / np.arange(1, 6)) / sum(1 / r for r in range(1, 6)), atol=1e-4)
+    np.testing.assert_allclose(mixes(clients, labels, 2), 0.5, atol=0.02)
+
+
+def test_quantity_skew_is_even_for_a_large_alpha_and_keeps_the_minimum():
+    even = [len(c) for c in partition.quantity_skew(1000, 4, 1e6, 0)]
+    skewed = [len(c) for c in partition.quantity_skew(1000, 20, 0.05, 0, min_size=3)]
+    assert max(even) - min(even) <= 4 and min(skewed) >= 3 and max(skewed) > 200
+
+
+def test_truncate_makes_sizes_equal_and_keeps_owners():
+    clients = partition.quantity_skew(1000, 5, 0.3, 0, min_size=10)
+    cut = partition.truncate(clients, 0)
+    assert {len(c) for c in cut} == {min(map(len, clients))}
+    assert all(set(a) <= set(b) for a, b in zip(cut, clients, strict=True))
+
+
+@pytest.mark.parametrize(
+    ('call', 'words'),
+    [
+        (lambda: partition.iid(5, 6, 0), 'num_clients=6'),
+        (lambda: partition.iid(5, 0, 0), 'num_clients must be at least 1, got 0'),
+        (lambda: partition.dirichlet(LABELS, 5, 0.0, 0), 'alpha must be a positive number, got 0.0'),
+        (lambda: partition.dirichlet(LABELS, 5, float('nan'), 0), 'alpha must be a positive number, got nan'),
+        (lambda: partition.dirichlet(LABELS, 5, -1.0, 0), 'got -1.0'),
+        (lambda: partition.dirichlet(LABELS[:40], 40, 0.01, 0), 'larger alpha or fewer clients'),
+        (lambda: partition.capped_dirichlet(LABELS[:50], 6, 1.0, 0), 'at least 10 each needs 60 examples'),
+        (lambda: partition.k_classes(LABELS, 5, 11, 0), 'between 1 and the 10 classes present, got 11'),
+        (lambda: partition.k_classes(LABELS, 5, 0, 0), 'got 0'),
+        (lambda: partition.k_classes(np.arange(10).repeat(3), 20, 2, 0), 'take fewer clients'),
+        (lambda: partition.k_classes_with_test(LABELS, np.arange(10), 20, 2, 0), '1 test examples'),
+        (lambda: partition.by_domain(DOMAIN, 0, 0), 'clients_per_domain must be at least 1, got 0'),
+        (lambda: partition.by_domain(DOMAIN, 2, 0, [1, 2]), 'one number for each of the 3 domains'),
+        (lambda: partition.by_domain(DOMAIN, 2, 0, [1, 2, 101]), 'domain 2 has 200 examples'),
+        (lambda: partition.quantity_skew(10, 2, 1.0, 0, law='zipf'), "'dirichlet' or 'power', got 'zipf'"),
+        (lambda: partition.quantity_skew(10, 4, 1.0, 0, min_size=3), 'needs 12 examples'),
+    ],
+)
+def test_impossible_partitions_say_why_in_one_line(call, words):
+    with pytest.raises(ValueError, match='.') as caught:
+        call()
+    assert words in str(caught.value) and '\n' not in str(caught.value)
