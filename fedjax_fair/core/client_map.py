@@ -111,14 +111,12 @@ def _scan_sum(run: Callable, pieces: PyTree) -> tuple[PyTree, PyTree]:
     return jax.lax.scan(body, zero, pieces)
 
 
-def resolve(
-    kind: str | ClientMap, *, prefers_map: bool, devices: int | None = None, chunk: int | None = None
-) -> ClientMap:
+def resolve(kind: str | ClientMap, *, devices: int | None = None, chunk: int | None = None) -> ClientMap:
     """Turn the name of a client map into one.
 
-    ``auto``: on an accelerator ``vmap`` on one device and ``sharded`` on several; on CPU ``sharded`` over the host
-    devices. Inside, convolution models (``prefers_map``) run client by client on CPU: their per-client kernels would
-    become slow grouped convolutions, and one client's activations fit the cache.
+    ``auto``: ``sharded`` where there are several devices (on CPU one host device per core), else ``vmap`` on an
+    accelerator and ``chunked`` on CPU. On CPU clients run one by one inside a device: a batch axis over clients turns
+    matmuls and convolutions into slow batched ones, and one client's parameters and activations stay in cache.
     """
     if isinstance(kind, ClientMap):
         return kind
@@ -131,10 +129,10 @@ def resolve(
         raise ValueError(f'devices={devices} is not between 1 and the {available} available')
     on_cpu = jax.default_backend() == 'cpu'
     if kind == 'auto':
-        kind = 'sharded' if (devices or available) > 1 else ('chunked' if on_cpu and prefers_map else 'vmap')
+        kind = 'sharded' if (devices or available) > 1 else ('chunked' if on_cpu else 'vmap')
     if kind == 'vmap':
         return ClientMap()
-    inside = chunk or (1 if on_cpu and prefers_map else 8)
+    inside = chunk or (1 if on_cpu else 8)
     if kind == 'chunked':
         return ClientMap(inside)
     return ClientMap(inside, client_mesh(devices or available))

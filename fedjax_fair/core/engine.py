@@ -11,7 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from fedjax_fair.core import check, client, client_map, local, server, tree
+from fedjax_fair.core import check, client, server, tree
+from fedjax_fair.core import client_map as mapping
+from fedjax_fair.core import local as training
 from fedjax_fair.core.evaluate import make_evaluate
 from fedjax_fair.core.types import Algorithm, Array, Cohort, FedState, Method, Model, PyTree, Run, Task
 
@@ -30,10 +32,10 @@ def build(
     *,
     sizes: Sequence[int],
     example: Any,
-    local: local.Local = local.Local(),
+    local: training.Local = training.Local(),
     rounds: int = 1,
     server_opt: optax.GradientTransformation | None = None,
-    client_map: str | client_map.ClientMap = 'auto',
+    client_map: str | mapping.ClientMap = 'auto',
     preprocess: Callable[[Array], Array] = as_float,
     augment: Callable[[Array, Array], Array] | None = None,
 ) -> Algorithm:
@@ -54,7 +56,7 @@ def build(
       is meant to be jitted with the state donated; it never leaves the device.
     """
     spec, facts = _specify(model, task, methods, sizes, example, local, rounds, preprocess, augment)
-    spread = _resolve_map(client_map, model)
+    spread = mapping.resolve(client_map)
     owner = next((m for m in spec.methods if m.server_opt is not None), None)
     if owner is not None and server_opt is not None:
         raise ValueError(f'server_opt is given, but {owner.name} brings its own')
@@ -65,7 +67,7 @@ def build(
         return _round(spec, spread, optimizer, state, cohort, rng)
 
     return Algorithm(
-        init=lambda rng: client_map.replicate(spread, _init(spec, optimizer, rng)),
+        init=lambda rng: mapping.replicate(spread, _init(spec, optimizer, rng)),
         round=round_,
         evaluate=make_evaluate(spec, spread, lambda *a: _arranged(spec, *a)),
         run=spec.run,
@@ -78,13 +80,9 @@ def needs_stack(methods: Sequence[Method]) -> bool:
     return any(m.needs_all or m.revise is not None or m.reduce is not None for m in methods)
 
 
-def _resolve_map(kind: str | client_map.ClientMap, model: Model) -> client_map.ClientMap:
-    return client_map.resolve(kind, prefers_map=model.prefers_map)
-
-
 def _specify(model, task, methods, sizes, example, base, rounds, preprocess, augment) -> tuple[client.Spec, dict]:
     methods = check.checked_methods(methods)
-    base, fixed_by = check.resolved_local(local.check(base), methods)
+    base, fixed_by = check.resolved_local(training.check(base), methods)
     lr = base.lr if callable(base.lr) else lambda round: base.lr
     one = jax.eval_shape(lambda: preprocess(jnp.asarray(example)[None]))
     key, flag = jax.ShapeDtypeStruct((2,), jnp.uint32), jax.ShapeDtypeStruct((1,), bool)
@@ -129,15 +127,15 @@ def _init(spec: client.Spec, optimizer: optax.GradientTransformation, rng: Array
             if row is not None:
                 clients[m.name] = tree.repeat_row(row, spec.run.num_clients)
     if spec.local.keep_optimizer:
-        fresh = local.make_optimizer(spec.local, spec.run.lr(jnp.zeros((), jnp.int32))).init(variables['params'])
+        fresh = training.make_optimizer(spec.local, spec.run.lr(jnp.zeros((), jnp.int32))).init(variables['params'])
         clients[OPTIMIZER_ROW] = tree.repeat_row(fresh, spec.run.num_clients)
     seen = jnp.zeros(spec.run.num_clients, jnp.int32)
     return FedState(jnp.zeros((), jnp.int32), variables, optimizer.init(variables['params']), servers, clients, seen)
 
 
-def _arranged(spec: client.Spec, spread: client_map.ClientMap, cohort: Cohort):
+def _arranged(spec: client.Spec, spread: mapping.ClientMap, cohort: Cohort):
     """Pad the cohort to whole chunks and deal it out by length; returns the fitted map, cohort, n and steps."""
-    spread, slots = client_map.fit(spread, cohort.ids.shape[0])
+    spread, slots = mapping.fit(spread, cohort.ids.shape[0])
     extra = slots - cohort.ids.shape[0]
 
     def pad(leaf, value):
@@ -150,9 +148,9 @@ def _arranged(spec: client.Spec, spread: client_map.ClientMap, cohort: Cohort):
         ex_mask=pad(cohort.ex_mask & cohort.mask[:, None], False),
     )
     n = jnp.sum(cohort.ex_mask.astype(jnp.int32), 1)
-    steps = sum(local.num_steps(spec.local, phase, n) for phase in spec.phases)
+    steps = sum(training.num_steps(spec.local, phase, n) for phase in spec.phases)
     if len({int(size) for size in spec.run.sizes}) > 1:
-        order = client_map.deal(steps, spread)
+        order = mapping.deal(steps, spread)
         ids, mask, index, ex_mask, n, steps = (
             leaf[order] for leaf in (cohort.ids, cohort.mask, cohort.index, cohort.ex_mask, n, steps)
         )
@@ -169,7 +167,7 @@ def _round(spec, spread, optimizer, state: FedState, cohort: Cohort, rng: Array)
     clients = (cohort.ids, cohort.mask, cohort.index, cohort.ex_mask, n, steps, rows)
     reports: dict[str, Array] = {}
     if any(m.probe is not None for m in spec.methods):
-        _, reports = client_map.map_sum(spread, lambda s, c: ((), client.probe(_context(spec, s, c))), shared, clients)
+        _, reports = mapping.map_sum(spread, lambda s, c: ((), client.probe(_context(spec, s, c))), shared, clients)
     invited = cohort.mask & _rows_finite(reports, cohort.mask)
     view = server.View(
         run=spec.run,
@@ -189,7 +187,7 @@ def _round(spec, spread, optimizer, state: FedState, cohort: Cohort, rng: Array)
     result, sent, ok = _train(spec, spread, view, weights, shared, clients)
     done = server.step(spec.methods, result, optimizer, state.opt)
     state = _commit(spec, state, cohort.ids, ok & done.alive, done, sent)
-    return state, _metrics(spec.methods, view, cohort, done, sent, ok)
+    return state, _metrics(spec.methods, view, cohort, done, sent, ok) | _work(spec, spread, steps, sent)
 
 
 def _context(spec: client.Spec, shared: PyTree, one: PyTree) -> client.Context:
@@ -218,7 +216,7 @@ def _train(spec, spread, view: server.View, weights: Array | None, shared, clien
         return (part, share), (sent._replace(update=()), ok)
 
     inputs = (clients, view.mask, weights, dict(view.reports))
-    sums, (sent, ok) = client_map.map_sum(spread, one, shared, inputs)
+    sums, (sent, ok) = mapping.map_sum(spread, one, shared, inputs)
     reports = server.Reports(tree.keep_rows(ok, {**view.reports, **sent.reports}))
     view = dataclasses.replace(view, mask=ok, reports=reports)
     if weights is None:
@@ -245,6 +243,13 @@ def _commit(spec, state: FedState, ids: Array, ok: Array, done: server.Committed
     }
     seen = state.seen.at[target].add(1, mode='drop')
     return FedState(state.round + 1, done.variables, done.opt, done.servers, clients, seen)
+
+
+def _work(spec: client.Spec, spread: mapping.ClientMap, steps: Array, sent: client.Sent) -> dict[str, Array]:
+    """Examples trained on, and examples paid for: a chunk costs as much as its longest client."""
+    longest = jnp.max(steps.reshape(-1, spread.chunk or steps.shape[0]), 1)
+    paid = jnp.sum(longest) * (spread.chunk or steps.shape[0]) * spec.local.batch_size
+    return {'examples': jnp.sum(sent.count), 'examples_paid': paid}
 
 
 def _metrics(methods, view, cohort: Cohort, done, sent: client.Sent, ok: Array) -> dict[str, Array]:

@@ -8,8 +8,8 @@ import numpy as np
 
 from fedjax_fair.core.types import Tests
 from fedjax_fair.data import partition
-from fedjax_fair.data.pool import Pool
 from fedjax_fair.data.federation import Federation, index_table, stack_tests
+from fedjax_fair.data.pool import Pool
 
 
 class Split(NamedTuple):
@@ -56,11 +56,12 @@ def federate(
     train, test = pool.take(~pool.held_out), pool.take(pool.held_out)
     if not len(test.y) or not len(train.y):
         raise ValueError(f'--scenario={name}: {len(train.y)} training and {len(test.y)} test examples; both are needed')
-    clients, own = _cut(train, test, split, seed)
+    clients, own = _cut(train, test.y[:0] if own_tests else test.y, split, seed)
     clients = partition.truncate(clients, seed) if split.truncate else clients
     if empty := [n for n, client in enumerate(clients) if not len(client)]:
         raise ValueError(f'--split_by={split.by} leaves clients {empty[:5]} of {len(clients)} without examples')
-    groups, group_of = (), None
+    groups: tuple[str, ...] = ()
+    group_of = None
     if split.by in GROUPED:
         groups, group_of = pool.groups, np.array([train.origin[client[0]] for client in clients], np.int32)
         tests = _group_tests(test, group_of, name)
@@ -106,12 +107,12 @@ def _natural(split: Split, pool: Pool) -> str:
     return 'domain' if wants_domains else 'site'
 
 
-def _cut(train: Pool, test: Pool, split: Split, seed: int) -> tuple[list, list | None]:
+def _cut(train: Pool, test_labels: np.ndarray, split: Split, seed: int) -> tuple[list, list | None]:
     """Training indices per client and, for a split by classes, test indices per client."""
     options: Any = split  # resolved: what this split reads is set
     count, n, alpha = len(train.y), options.num_clients, options.alpha
     if split.by == 'classes':
-        return partition.k_classes_with_test(train.y, test.y, n, options.classes_per_client, seed)
+        return partition.k_classes_with_test(train.y, test_labels, n, options.classes_per_client, seed)
     cuts = {
         'iid': lambda: partition.iid(count, n, seed),
         'dirichlet': lambda: partition.dirichlet(train.y, n, alpha, seed),

@@ -21,8 +21,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fedjax_fair.data.pool import Pool
 from fedjax_fair.data.parts import TEST, TRAIN, UNKNOWN, VAL, Part, merge
+from fedjax_fair.data.pool import Pool
 from fedjax_fair.data.resize import with_channels
 
 ROLES = ('images', 'labels', 'masks', 'site', 'split', 'is_test', 'group', 'class_names', 'site_names')

@@ -1,4 +1,4 @@
-"""Pool before they are given to clients, and how some of them are held out for testing."""
+"""The pool: examples before they are given to clients, and how some of them are held out for testing."""
 
 from __future__ import annotations
 

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 from fedjax_fair.data.assemble import Split, clients_of_each, federate
 from fedjax_fair.data.digits import CLIENT_SIZES, DOMAINS, digit_domains, handwritten_digits
-from fedjax_fair.data.pool import limit_tests
 from fedjax_fair.data.federation import Federation
 from fedjax_fair.data.npz import read_npz
+from fedjax_fair.data.pool import limit_tests
 from fedjax_fair.data.toys import gaussian_toy
 
 

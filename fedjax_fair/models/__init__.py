@@ -41,20 +41,17 @@ def mlp(num_classes: int, widths: Sequence[int] = (200, 200)) -> Model:
 
 def cnn(num_classes: int, widths: Sequence[int] = (32, 64, 128), norm: str = 'none') -> Model:
     """Three 3x3 convolution blocks of 32, 64 and 128 channels and one linear layer."""
-    norm_layer(norm)
     return from_linen(networks.CNN(num_classes, tuple(widths), norm=norm), 'cnn', prefers_map=True)
 
 
 def lenet(num_classes: int, norm: str = 'none') -> Model:
     """Network of LeNet's size: two 5x5 convolution blocks of 6 and 16 channels, layers of 120 and 84; fast on CPU."""
-    norm_layer(norm)
     module = networks.CNN(num_classes, (6, 16), kernel_size=5, hidden=(120, 84), norm=norm)
     return from_linen(module, 'lenet', prefers_map=True)
 
 
 def resnet10(num_classes: int, norm: str = 'batch') -> Model:
     """ResNet-10 with the CIFAR stem: four stages of one basic block, 64 to 512 channels."""
-    norm_layer(norm)
     return from_linen(networks.ResNet(num_classes, norm=norm), 'resnet10', prefers_map=True)
 
 
@@ -71,6 +68,8 @@ def make_model(name: str, num_classes: int, norm: str | None = None, **options: 
         raise ValueError(f'model={name!r} is unknown; choose one of {", ".join(MODELS)}')
     if num_classes < 1:
         raise ValueError(f'num_classes={num_classes} must be at least 1')
+    if norm is not None:
+        norm_layer(norm)
     known = {n: [*inspect.signature(f).parameters][1:] for n, f in MODELS.items()}
     if norm is not None and 'norm' not in known[name]:
         able = ', '.join(n for n in known if 'norm' in known[n])

@@ -30,7 +30,7 @@ def exact(x: Array, kernel: Array, strides: tuple[int, int], pads: Pads) -> Arra
 
 
 def patches(x: Array, kernel: Array, strides: tuple[int, int], pads: Pads) -> Array:
-    """Gather the ``kh * kw`` shifted slices on the channel axis, then one matmul; 1x1 is a strided slice and a matmul."""
+    """Shifted slices side by side on the channel axis, then one matmul; 1x1 is a strided slice and a matmul."""
     kh, kw, _, features = kernel.shape
     x = jnp.pad(x, ((0, 0), *pads, (0, 0)))
     rows, cols = ((n - k) // s + 1 for n, k, s in zip(x.shape[1:3], (kh, kw), strides, strict=True))

@@ -12,7 +12,7 @@ from fedjax_fair.models.conv import Conv
 
 
 def torch_uniform(fan_in: int) -> nn.initializers.Initializer:
-    """PyTorch's default for weights and biases of linear and convolution layers: ``U(-1/sqrt(fan_in), 1/sqrt(fan_in))``."""
+    """PyTorch's default for the weights and biases of linear and convolution layers: uniform in +-1/sqrt(fan_in)."""
     bound = 1 / math.sqrt(fan_in)
     return lambda key, shape, dtype: jax.random.uniform(key, shape, dtype, -bound, bound)
 

@@ -38,7 +38,10 @@ class MLP(nn.Module):
 
 
 class CNN(nn.Module):
-    """Convolution blocks (conv, norm, ReLU, 2x2 max-pool) and one linear layer; the features are its flattened input."""
+    """Convolution blocks (conv, norm, ReLU, 2x2 max-pool), then ReLU layers of the widths ``hidden`` and the head.
+
+    The features are what the head sees: the flattened last block, or the last hidden layer.
+    """
 
     num_classes: int
     widths: Sequence[int] = (32, 64, 128)

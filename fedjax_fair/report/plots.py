@@ -36,9 +36,9 @@ def accuracy_over_rounds(runs: Sequence[RunData]) -> Figure:
         size = (4.2, 3.2) if len(panels) < 3 else (3.3, 2.6)
         columns = 3 if len(panels) in (3, 5, 6, 9) else 4
         figure, axes = style.grid(len(panels), columns, size, sharex=True, sharey=True)
-        for ax, (title, pick) in zip(axes, panels.items(), strict=True):
+        for place, (ax, (title, pick)) in enumerate(zip(axes, panels.items(), strict=True)):
             _lines(ax, runs, pick, scale=100)
-            ax.set(title=title, xlabel='round', ylabel='accuracy (%)' if ax.get_subplotspec().is_first_col() else '')
+            ax.set(title=title, xlabel='round', ylabel='accuracy (%)' if place % columns == 0 else '')
             ax.tick_params(labelbottom=True)
         style.legend_below(figure, *_run_handles(runs))
         return figure
@@ -62,16 +62,17 @@ def training_loss(runs: Sequence[RunData]) -> Figure:
 
 def client_distribution(runs: Sequence[RunData], kind: str = 'global') -> Figure:
     """The final accuracy of every client, a row per run: box of the quartiles, a dot per client, colour by group."""
-    shown = [run for run in runs if run.result(kind) is not None]
-    groups = list(dict.fromkeys(group for run in shown for group in run.groups))
+    shown = [(run, result) for run in runs if (result := run.result(kind)) is not None]
+    groups = list(dict.fromkeys(group for run, _ in shown for group in run.groups))
     groups = groups if len(groups) <= len(style.PALETTE) else []
     with style.styled():
         figure = Figure(figsize=(7.6, 1.1 + 0.52 * len(shown)), layout='constrained')
         ax = figure.subplots()
-        for row, run in enumerate(shown):
-            _client_row(ax, row, run, kind, groups)
+        for row, (run, result) in enumerate(shown):
+            accuracy = 100 * np.array(result['client_accuracy']['mean'], np.float64)
+            _client_row(ax, row, accuracy, _client_colours(run, groups, len(accuracy)))
         ax.set(xlabel=f'client accuracy of the {kind} model (%)', ylim=(len(shown) - 0.45, -0.55))
-        ax.set_yticks(range(len(shown)), [run.label for run in shown])
+        ax.set_yticks(range(len(shown)), [run.label for run, _ in shown])
         ax.grid(False, axis='y')
         handles = [_dot_handle(style.colour(place)) for place in range(len(groups))]
         style.legend_below(figure, handles, groups)
@@ -135,36 +136,12 @@ def _of_group(name: str) -> Pick:
     return pick
 
 
-def _client_row(ax: Axes, row: int, run: RunData, kind: str, groups: Sequence[str]) -> None:
-    values = 100 * np.array(run.result(kind)['client_accuracy']['mean'], np.float64)
-    defined = np.isfinite(values)
-    thin = {'color': style.FAINT, 'linewidth': 1.1}
-    box = {'facecolor': '#f1f4f8', 'edgecolor': style.FAINT}
-    looks: dict[str, Any] = {
-        'boxprops': box,
-        'whiskerprops': thin,
-        'capprops': thin,
-        'medianprops': {'color': style.INK},
-    }
-    place: dict[str, Any] = {
-        'positions': [row],
-        'orientation': 'horizontal',
-        'widths': 0.62,
-        'manage_ticks': False,
-        'zorder': 1,
-    }
-    ax.boxplot(values[defined], showfliers=False, patch_artist=True, **place, **looks)
-    spread = np.random.default_rng(0).uniform(
-        -0.2, 0.2, len(values)
-    )  # the same in every row: a client keeps its height
-    dots: dict[str, Any] = {
-        's': 20 if len(values) <= 40 else 12,
-        'alpha': 0.85,
-        'linewidths': 0.4,
-        'edgecolors': 'white',
-        'zorder': 2,
-    }
-    ax.scatter(values, row + spread, c=_client_colours(run, groups, len(values)), **dots)
+def _client_row(ax: Axes, row: int, values: np.ndarray, colours: Sequence[str]) -> None:
+    known = values[np.isfinite(values)]
+    ax.boxplot(known, positions=[row], orientation='horizontal', widths=0.62, manage_ticks=False, **style.BOX)
+    # The same heights in every row: a client can be followed from run to run.
+    heights = row + np.random.default_rng(0).uniform(-0.2, 0.2, len(values))
+    ax.scatter(values, heights, s=20 if len(values) <= 40 else 12, c=colours, **style.DOT)
 
 
 def _client_colours(run: RunData, groups: Sequence[str], count: int) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import matplotlib
 from matplotlib.axes import Axes
@@ -16,7 +17,19 @@ DASHES = ('-', '--', ':', '-.')
 MARKERS = ('o', 's', '^', 'D', 'v', 'p', '<', '>', 'h')
 INK, SOFT, FAINT = '#1f2933', '#616e7c', '#9aa5b1'
 
-_RC = {
+_THIN = {'color': FAINT, 'linewidth': 1.1}
+BOX: dict[str, Any] = {
+    'patch_artist': True,
+    'showfliers': False,
+    'boxprops': {'facecolor': '#f1f4f8', 'edgecolor': FAINT},
+    'whiskerprops': _THIN,
+    'capprops': _THIN,
+    'medianprops': {'color': INK, 'linewidth': 1.6},
+    'zorder': 1,
+}
+DOT: dict[str, Any] = {'alpha': 0.85, 'linewidths': 0.4, 'edgecolors': 'white', 'zorder': 2}
+
+_RC: dict[Any, Any] = {
     'font.family': 'DejaVu Sans',
     'font.size': 10,
     'text.color': INK,
@@ -56,7 +69,7 @@ def colour(place: int) -> str:
     return PALETTE[place % len(PALETTE)]
 
 
-def dash(place: int) -> str:
+def dash(place: int) -> Any:
     """Solid for as many lines as there are colours, then dashed, dotted, ..."""
     return DASHES[place // len(PALETTE) % len(DASHES)]
 

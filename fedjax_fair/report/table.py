@@ -200,8 +200,8 @@ def differs(run: RunData, kind: str) -> bool:
     other = run.result(kind)
     if other is None:
         return False
-    pair = [np.array(result['client_accuracy']['mean'], np.float64) for result in (other, run.summary['metrics'])]
-    return not np.allclose(*pair, atol=1e-6, equal_nan=True)
+    own, shared = (np.array(r['client_accuracy']['mean'], np.float64) for r in (other, run.summary['metrics']))
+    return not np.allclose(own, shared, atol=1e-6, equal_nan=True)
 
 
 def _mark_best(columns: Sequence[Column], rows: Sequence[Row]) -> list[Row]:
@@ -210,7 +210,7 @@ def _mark_best(columns: Sequence[Column], rows: Sequence[Row]) -> list[Row]:
     for scenario in dict.fromkeys(row.scenario for row in rows):
         members = [i for i, row in enumerate(rows) if row.scenario == scenario]
         for c, column in enumerate(columns):
-            shown = {i: round(grid[i][c].mean, column.digits) for i in members if grid[i][c].mean is not None}
+            shown = {i: round(mean, column.digits) for i in members if (mean := grid[i][c].mean) is not None}
             if len(set(shown.values())) > 1:
                 best = (max if column.better == 'high' else min)(shown.values())
                 for i in (i for i, value in shown.items() if value == best):

@@ -1,0 +1,5 @@
+"""The command line: ``fedjax-fair run|compare|sweep|list|report``."""
+
+from fedjax_fair.cli.main import COMMANDS, binary, console
+
+__all__ = ['COMMANDS', 'binary', 'console']

@@ -1,0 +1,122 @@
+"""Every setting of an experiment in one place; the command line, config files and config.json are all views of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any
+
+
+def setting(default: Any, help: str, group: str = 'run') -> Any:
+    """A field of :class:`Config` with its help text."""
+    return dataclasses.field(default=default, metadata={'help': help, 'group': group})
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """What is run. Two runs with equal configs (and versions, and devices) give equal numbers, bit for bit."""
+
+    recipe: str = setting('fedavg', 'methods joined by +, such as fedprox or scaffold+server_adam')
+    scenario: str = setting('digits_domains', 'data and its split over clients, or npz:PATH[,PATH...]')
+    model: str = setting('auto', 'network; auto picks one for the shape of the inputs')
+    norm: str | None = setting(None, 'normalisation layer of the network: batch, group, none, stateless')
+    rounds: int = setting(30, 'rounds of federated training')
+    seeds: tuple[int, ...] = setting((0,), 'seeds of initialisation, batch order and client sampling')
+    data_seed: int = setting(0, 'seed of data and partition, the same for all seeds')
+    # local training
+    local_epochs: int = setting(1, 'passes over its data that a client makes per round')
+    local_steps: int | None = setting(None, 'batches per round instead of epochs')
+    batch_size: int = setting(32, 'examples per local step')
+    lr: float = setting(0.05, 'local learning rate')
+    lr_decay: float = setting(1.0, 'factor on the learning rate after every round')
+    local_optimizer: str = setting('sgd', 'sgd, nesterov, adam, adamw, rmsprop or adagrad')
+    momentum: float = setting(0.0, 'momentum of sgd')
+    weight_decay: float = setting(0.0, 'L2 weight decay (decoupled for adamw)')
+    clip_norm: float | None = setting(None, 'largest norm of a local gradient')
+    keep_optimizer: bool = setting(False, "carry each client's optimiser state to its next round")
+    augment: str = setting('', 'random crop, flip, affine, joined by +')
+    # who takes part
+    participation: float = setting(1.0, 'share of clients sampled each round')
+    sampler: str = setting('uniform', 'uniform, size (chances by examples) or schedule')
+    schedule: str = setting('', 'client ids per round for --sampler=schedule, such as 0,1;2,3')
+    dropout: float = setting(0.0, 'chance that a sampled client drops out of the round')
+    # data
+    clients: int | None = setting(None, 'number of clients', 'data')
+    split_by: str | None = setting(None, 'how examples are dealt to clients', 'data')
+    alpha: float | None = setting(None, 'concentration of a Dirichlet split', 'data')
+    classes_per_client: int | None = setting(None, 'classes each client holds', 'data')
+    clients_per_domain: int | None = setting(None, 'clients of every domain', 'data')
+    client_sizes: tuple[int, ...] = setting((), 'training examples per client of each domain', 'data')
+    test_size: int | None = setting(None, 'test examples of each domain', 'data')
+    npz_keys: str | None = setting(None, 'names of arrays, such as site:hospital,split:fold', 'data')
+    image_size: int | None = setting(None, 'side to which images are resized', 'data')
+    truncate: bool = setting(False, 'cut all clients to the size of the smallest', 'data')
+    # evaluation
+    eval_every: int = setting(5, 'rounds between evaluations')
+    last_k: int = setting(5, 'reported accuracies are means over the last k evaluations')
+    adapt_every: int = setting(0, 'rounds between evaluations of locally adapted models; 0: only at the end')
+    # hyper-parameters of methods, '--part.key=value'
+    hyper: dict[str, Any] = dataclasses.field(default_factory=dict)
+    # how it is computed
+    client_map: str = setting('auto', 'auto, vmap, chunked or sharded', 'compute')
+    chunk: int | None = setting(None, 'clients that run at once on a device', 'compute')
+    devices: int | None = setting(None, 'devices to use; on CPU one per core by default', 'compute')
+    conv: str = setting('auto', 'convolution implementation: auto (by platform) or exact', 'compute')
+    checkpoint_every: int = setting(50, 'rounds between checkpoints; 0: none', 'compute')
+
+    def to_json(self) -> str:
+        """All settings as JSON."""
+        return json.dumps(dataclasses.asdict(self), indent=2)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Config:
+        """From what :meth:`to_json` wrote."""
+        names = {f.name for f in dataclasses.fields(cls)}
+        unknown = sorted(set(values) - names)
+        if unknown:
+            raise ValueError(f'unknown setting {unknown[0]!r}; known: {", ".join(sorted(names))}')
+        lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
+        return cls(**{**values, **lists})
+
+
+DATA_OPTIONS = {f.name for f in dataclasses.fields(Config) if f.metadata.get('group') == 'data'}
+COMPUTE_OPTIONS = {f.name for f in dataclasses.fields(Config) if f.metadata.get('group') == 'compute'}
+
+_AT_LEAST = {
+    'rounds': 1,
+    'local_epochs': 1,
+    'local_steps': 1,
+    'batch_size': 1,
+    'eval_every': 1,
+    'last_k': 1,
+    'adapt_every': 0,
+    'checkpoint_every': 0,
+    'clients': 1,
+    'chunk': 1,
+    'devices': 1,
+    'data_seed': 0,
+    'momentum': 0,
+    'weight_decay': 0,
+    'image_size': 1,
+}
+_ABOVE = {'lr': 0, 'lr_decay': 0, 'clip_norm': 0, 'participation': 0}
+_AT_MOST = {'participation': 1, 'dropout': 1, 'momentum': 1}
+
+
+def check(config: Config) -> Config:
+    """Refuse values that cannot be meant, naming the flag, the value and what is allowed."""
+    values = dataclasses.asdict(config)
+    for name, least in _AT_LEAST.items():
+        if values[name] is not None and values[name] < least:
+            raise ValueError(f'--{name}={values[name]} must be at least {least}')
+    for name, bound in _ABOVE.items():
+        if values[name] is not None and not values[name] > bound:
+            raise ValueError(f'--{name}={values[name]} must be above {bound}')
+    for name, most in _AT_MOST.items():
+        if values[name] > most:
+            raise ValueError(f'--{name}={values[name]} must be at most {most}')
+    if values['dropout'] < 0:
+        raise ValueError(f'--dropout={values["dropout"]} must be at least 0')
+    if not config.seeds or len(set(config.seeds)) < len(config.seeds) or min(config.seeds) < 0:
+        raise ValueError(f'--seeds={",".join(map(str, config.seeds))} must be different numbers from 0 on')
+    return config

@@ -1,0 +1,199 @@
+"""From settings to everything a run needs, with all checks done before anything is compiled."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from fedjax_fair.core import Local, build
+from fedjax_fair.core import client_map as mapping
+from fedjax_fair.core.evaluate import personalises
+from fedjax_fair.core.types import Algorithm, Model, Task
+from fedjax_fair.data import Federation, make_scenario
+from fedjax_fair.data.augment import make_augment
+from fedjax_fair.data.samplers import Sampler, cohort_size, make_sampler
+from fedjax_fair.methods import make_methods, resolve_hyper
+from fedjax_fair.metrics import classification
+from fedjax_fair.models import make_model, use_conv
+from fedjax_fair.training.config import DATA_OPTIONS, Config, check
+from fedjax_fair.training.program import Lane, Program, make_program
+
+LOCAL_FLOATS = ('lr', 'momentum', 'weight_decay')  # settings of local training that a sweep may vary
+
+
+@dataclasses.dataclass(frozen=True)
+class Experiment:
+    """A checked experiment: lanes are all points of the grid times all seeds, points slowest."""
+
+    config: Config
+    points: tuple[dict[str, float], ...]
+    federation: Federation
+    model: Model
+    task: Task
+    algorithm: Algorithm
+    program: Program
+    lanes: Lane
+    kinds: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def use_host_devices(devices: int | None) -> None:
+    """Split the CPU into one device per core (or as many as asked for); only possible before JAX starts."""
+    if 'xla_force_host_platform_device_count' in os.environ.get('XLA_FLAGS', ''):
+        return
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count() or 1
+    try:
+        jax.config.update('jax_num_cpu_devices', devices or cores)
+    except RuntimeError:  # JAX runs already, in a notebook for instance: use what it has
+        return
+
+
+def prepare(config: Config, points: Sequence[Mapping[str, float]] = ({},)) -> Experiment:
+    """Check the settings, load the data and build the (not yet compiled) programs."""
+    check(config)
+    points = tuple(dict(point) for point in points)
+    methods = make_methods(config.recipe, config.hyper)
+    swept = _checked_points(config, points)
+    augment = make_augment(config.augment) if config.augment else None
+    use_conv(config.conv)
+    federation = load_federation(config)
+    task = classification(federation.num_classes)
+    model = make_model(model_name(config, federation), federation.num_classes, config.norm)
+    sampler = make_sampler(config.sampler, federation.sizes, config.participation, _schedule(config.schedule))
+    clients, lanes = _spread(config, federation, len(points) * len(config.seeds))
+
+    def factory(hyper: Mapping[str, Any]) -> Algorithm:
+        return build(
+            model,
+            task,
+            make_methods(config.recipe, {**config.hyper, **{k: v for k, v in hyper.items() if '.' in k}}),
+            sizes=federation.sizes,
+            example=federation.x[0],
+            local=_local(config, hyper),
+            rounds=config.rounds,
+            client_map=clients,
+            augment=augment,
+        )
+
+    algorithm = factory({})
+    return Experiment(
+        config=config,
+        points=points,
+        federation=federation,
+        model=model,
+        task=task,
+        algorithm=algorithm,
+        program=_program(config, factory, sampler, clients, lanes),
+        lanes=_lanes(points, swept, config.seeds),
+        kinds=('global', 'deployed') if personalises(methods) else ('global',),
+        notes=_notes(config, algorithm),
+    )
+
+
+def load_federation(config: Config) -> Federation:
+    """The scenario of a config; it refuses options it does not read, so only those given are passed."""
+    given = {name: getattr(config, name) for name in DATA_OPTIONS if getattr(config, name) not in (None, False, ())}
+    if 'clients' in given:
+        given['num_clients'] = given.pop('clients')
+    return make_scenario(config.scenario, data_seed=config.data_seed, **given)
+
+
+def model_name(config: Config, federation: Federation) -> str:
+    """The network asked for; ``auto`` is lenet for colour images, mlp for grey ones, logreg for plain features."""
+    if config.model != 'auto':
+        return config.model
+    shape = federation.x.shape[1:]
+    if len(shape) == 1:
+        return 'logreg'
+    return 'lenet' if shape[-1] == 3 else 'mlp'
+
+
+def _checked_points(config: Config, points: Sequence[Mapping[str, float]]) -> tuple[str, ...]:
+    names = tuple(points[0])
+    full = resolve_hyper(config.recipe, config.hyper)
+    for name in names:
+        part, _, key = name.partition('.')
+        if name in LOCAL_FLOATS:
+            continue
+        resolve_hyper(config.recipe, {name: points[0][name]})
+        if not isinstance(full[part][key], float):
+            raise ValueError(f'--grid={name}: only float hyper-parameters can be swept in one program')
+    return names
+
+
+def _local(config: Config, hyper: Mapping[str, Any]) -> Local:
+    lr, decay = hyper.get('lr', config.lr), config.lr_decay
+    return Local(
+        epochs=config.local_epochs,
+        steps=config.local_steps,
+        batch_size=config.batch_size,
+        lr=lr if decay == 1 else lambda round: lr * decay ** jnp.asarray(round, jnp.zeros(0).dtype),
+        optimizer=config.local_optimizer,
+        momentum=hyper.get('momentum', config.momentum),
+        weight_decay=hyper.get('weight_decay', config.weight_decay),
+        clip_norm=config.clip_norm,
+        keep_optimizer=config.keep_optimizer,
+    )
+
+
+def _schedule(text: str) -> list[list[int]] | None:
+    if not text:
+        return None
+    try:
+        return [[int(i) for i in row.split(',')] for row in text.split(';')]
+    except ValueError:
+        raise ValueError(f'--schedule={text!r} must be client ids per round, such as 0,1;2,3') from None
+
+
+def _spread(config: Config, federation: Federation, lanes: int) -> tuple[mapping.ClientMap, mapping.ClientMap]:
+    """Who gets the devices: the clients of a cohort, unless there are enough lanes to keep every device busy."""
+    available = config.devices or jax.local_device_count()
+    if config.client_map == 'auto' and available > 1 and (lanes % available == 0 or lanes >= 4 * available):
+        inside = mapping.resolve('auto', devices=1, chunk=config.chunk)
+        return inside, mapping.ClientMap(1, mapping.client_mesh(available))
+    cohort = cohort_size(federation.num_clients, config.participation)
+    clients = mapping.resolve(config.client_map, devices=min(available, cohort), chunk=config.chunk)
+    return clients, mapping.ClientMap(1)
+
+
+def _placement(clients: mapping.ClientMap, lanes: mapping.ClientMap) -> jax.sharding.Sharding | None:
+    """States live on every device that works on them."""
+    mesh = lanes.mesh or clients.mesh
+    return None if mesh is None else jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
+
+
+def _program(config: Config, factory: Callable, sampler: Sampler, clients, lanes) -> Program:
+    steps = [config.eval_every, config.checkpoint_every or config.rounds, config.adapt_every or config.rounds]
+    horizon = min(config.rounds, *steps)
+    return make_program(
+        factory,
+        sampler,
+        dropout=config.dropout,
+        horizon=horizon,
+        lane_map=lanes,
+        placement=_placement(clients, lanes),
+    )
+
+
+def _lanes(points: Sequence[Mapping[str, float]], names: Sequence[str], seeds: Sequence[int]) -> Lane:
+    pairs = list(itertools.product(points, seeds))
+    hyper = {name: jnp.asarray([point[name] for point, _ in pairs], jnp.zeros(0).dtype) for name in names}
+    return Lane(jnp.asarray(np.array([seed for _, seed in pairs]), jnp.uint32), hyper)
+
+
+def _notes(config: Config, algorithm: Algorithm) -> tuple[str, ...]:
+    """What a user should know: choices made by auto, and settings that a method overrules."""
+    how = 'stacked' if algorithm.facts['stacked'] else 'accumulated'
+    notes = [f'clients: {algorithm.facts["client_map"]}; updates {how}']
+    for key, owner in algorithm.facts['fixed_by'].items():
+        asked, used = getattr(_local(config, {}), key), getattr(algorithm.facts['local'], key)
+        if asked != used:
+            notes.append(f'{owner} trains with {key}={used} instead of {asked}')
+    return tuple(notes)

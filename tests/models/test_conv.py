@@ -1,0 +1,144 @@
+"""The convolution equals ``nn.Conv`` in every implementation, and its CPU form holds no XLA convolution."""
+
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import linen as nn
+
+from fedjax_fair.models import conv as conv_lib
+from fedjax_fair.models.conv import IMPLEMENTATIONS, Conv, conv2d, use_conv
+
+CASES = [  # height, width, kernel, strides, padding
+    (8, 8, 1, 1, 'SAME'),
+    (9, 7, 1, 2, 'SAME'),
+    (8, 8, 3, 1, 'SAME'),
+    (9, 7, 3, 2, 'SAME'),
+    (8, 8, 3, 2, 1),
+    (7, 10, 3, 2, ((0, 1), (2, 1))),
+    (9, 9, 5, 1, 'VALID'),
+    (8, 11, 5, 2, (2, 1)),
+    (9, 8, 7, 1, 'SAME'),
+    (11, 9, 7, 2, 3),
+]
+
+
+@pytest.fixture
+def restored():
+    before = conv_lib._setting
+    yield
+    use_conv(before)
+
+
+def value_and_grads(f, x, kernel):
+    """The output, and gradients of a random linear functional of it."""
+    y, pull = jax.vjp(f, x, kernel)
+    return y, *pull(jax.random.normal(jax.random.key(7), y.shape, y.dtype))
+
+
+def reference(kernel, strides, padding):
+    layer = nn.Conv(kernel.shape[-1], kernel.shape[:2], strides, padding, use_bias=False)
+    return lambda x, k: layer.apply({'params': {'kernel': k}}, x)
+
+
+def all_implementations(strides, padding):
+    """``(x, kernel) -> {name: (output, gradients)}``, with ``nn.Conv`` under the name 'flax'."""
+
+    def run(x, kernel):
+        ours = {n: lambda x, k, n=n: conv2d(x, k, strides, padding, n) for n in IMPLEMENTATIONS}
+        functions = {**ours, 'flax': reference(kernel, strides, padding)}
+        return {name: value_and_grads(f, x, kernel) for name, f in functions.items()}
+
+    return run
+
+
+def assert_all_equal_flax(results):
+    for name in IMPLEMENTATIONS:
+        for ours, theirs in zip(results[name], results['flax'], strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=2e-5, err_msg=name)
+
+
+@pytest.mark.parametrize(('height', 'width', 'size', 'strides', 'padding'), CASES)
+def test_equals_nn_conv(height, width, size, strides, padding):
+    x = jax.random.normal(jax.random.key(0), (2, height, width, 3))
+    kernel = jax.random.normal(jax.random.key(1), (size, size, 3, 4))
+    assert_all_equal_flax(jax.jit(all_implementations(strides, padding))(x, kernel))
+
+
+def test_a_kernel_per_client_under_vmap():
+    x = jax.random.normal(jax.random.key(0), (3, 2, 9, 8, 4))
+    kernels = jax.random.normal(jax.random.key(1), (3, 3, 3, 4, 5))
+    run = all_implementations(2, 1)
+    together = jax.jit(jax.vmap(run))(x, kernels)
+    one_by_one = jax.jit(lambda x, k: jax.lax.map(lambda a: run(*a)['flax'], (x, k)))(x, kernels)
+    assert_all_equal_flax({**together, 'flax': one_by_one})
+
+
+def test_layer_has_the_parameters_of_nn_conv():
+    x = jax.random.normal(jax.random.key(0), (2, 6, 5, 3))
+    for bias in (True, False):
+        ours, theirs = Conv(4, (3, 5), 2, use_bias=bias), nn.Conv(4, (3, 5), 2, use_bias=bias)
+        variables = theirs.init(jax.random.key(1), x)
+        variables = jax.tree.map(lambda a: a + 0.5, variables)
+        shapes = jax.tree.map(jnp.shape, (ours.init(jax.random.key(1), x), variables))
+        assert shapes[0] == shapes[1]
+        np.testing.assert_allclose(ours.apply(variables, x), theirs.apply(variables, x), rtol=1e-5, atol=1e-5)
+
+
+def test_forward_over_reverse_and_forward_mode():
+    x = jax.random.normal(jax.random.key(0), (2, 6, 6, 3))
+    kernel = jax.random.normal(jax.random.key(1), (3, 3, 3, 4))
+
+    def hessian_vector(implementation):
+        loss = lambda k: jnp.sum(jnp.tanh(conv2d(x, k, 1, 'SAME', implementation)))  # noqa: E731
+        return jax.jvp(jax.grad(loss), (kernel,), (kernel,))[1]
+
+    np.testing.assert_allclose(hessian_vector('patches'), hessian_vector('exact'), rtol=1e-4, atol=1e-4)
+
+
+def train_in_scan(x, kernel):
+    """Three gradient steps inside ``lax.scan``."""
+
+    def step(kernel, _):
+        return kernel - 0.1 * jax.grad(lambda k: jnp.sum(jnp.square(conv2d(x, k, 1, 'SAME'))))(kernel), None
+
+    return jax.lax.scan(step, kernel, None, length=3)[0]
+
+
+def compiled_convolutions(f, *args):
+    return len(
+        re.findall(r'\bconvolution\(|__\$?(?:onednn\$)?conv|EigenConv', jax.jit(f).lower(*args).compile().as_text())
+    )
+
+
+def test_cpu_training_loop_holds_no_xla_convolution(restored):
+    x, kernel = jnp.ones((2, 8, 8, 3)), jnp.ones((3, 3, 3, 4))
+    use_conv('auto')
+    assert compiled_convolutions(train_in_scan, x, kernel) == 0
+    assert compiled_convolutions(jax.vmap(train_in_scan), x[None], kernel[None]) == 0
+    use_conv('exact')  # the same search finds them when they are there, and the setting outlives jit's cache
+    assert compiled_convolutions(train_in_scan, x, kernel) > 0
+
+
+def test_accelerators_use_the_native_convolution(monkeypatch):
+    monkeypatch.setattr(jax, 'default_backend', lambda: 'tpu')
+    assert conv_lib.choose((1, 8, 8, 3), (3, 3, 3, 4), (1, 1)) == 'exact'
+
+
+def test_setting_returns_the_previous_one(restored):
+    use_conv('exact')
+    assert use_conv('auto') == 'exact'
+
+
+def test_mistakes_name_the_choices():
+    x, kernel = jnp.ones((1, 4, 4, 1)), jnp.ones((5, 5, 1, 1))
+    with pytest.raises(ValueError, match=r"conv='fast' is unknown; choose one of auto, exact, patches"):
+        use_conv('fast')
+    with pytest.raises(ValueError, match=r"implementation='fast'.*exact, patches"):
+        conv2d(x, kernel, implementation='fast')
+    with pytest.raises(ValueError, match=r"padding='CIRCULAR'.*SAME, VALID"):
+        conv2d(x, kernel, padding='CIRCULAR')
+    with pytest.raises(ValueError, match=r'kernel_size=\(5, 5\) does not fit'):
+        conv2d(x, kernel, padding='VALID')

@@ -1,0 +1,46 @@
+"""Pooling and initialisation against independent references."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import linen as nn
+
+from fedjax_fair.models.layers import global_average_pool, linear, max_pool, torch_uniform
+
+
+@pytest.mark.parametrize('shape', [(2, 8, 6, 3), (2, 7, 9, 3), (1, 2, 3, 1)])
+def test_max_pool_equals_flaxs_with_gradients(shape):
+    x = jax.random.normal(jax.random.key(0), shape)  # continuous values: no ties
+
+    def flax_pool(x):
+        return nn.max_pool(x, (2, 2), (2, 2))
+
+    results = [jax.vjp(f, x) for f in (max_pool, flax_pool)]
+    (ours, our_pull), (theirs, their_pull) = results
+    np.testing.assert_array_equal(ours, theirs)
+    weights = jax.random.normal(jax.random.key(1), ours.shape)
+    np.testing.assert_array_equal(our_pull(weights)[0], their_pull(weights)[0])
+
+
+def test_global_average_pool():
+    x = np.random.default_rng(0).normal(size=(2, 3, 5, 4)).astype(np.float32)
+    np.testing.assert_allclose(global_average_pool(jnp.asarray(x)), x.mean((1, 2)), rtol=1e-5, atol=1e-6)
+
+
+def test_initialisation_is_uniform_within_one_over_root_fan_in():
+    draw = np.asarray(torch_uniform(25)(jax.random.key(0), (20_000,), jnp.float32))
+    assert -0.2 <= draw.min() < -0.199
+    assert 0.199 < draw.max() <= 0.2
+    np.testing.assert_allclose(draw.std(), 0.2 / np.sqrt(3), rtol=0.02)
+
+
+def test_linear_draws_weights_and_bias_from_the_same_law():
+    class Net(nn.Module):
+        @nn.compact
+        def __call__(self, x):
+            return linear(x, 500, name='layer')
+
+    params = Net().init(jax.random.key(0), jnp.ones((1, 100)))['params']['layer']
+    for leaf in (params['kernel'], params['bias']):
+        assert 0.099 < np.abs(leaf).max() <= 0.1

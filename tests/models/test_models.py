@@ -1,0 +1,159 @@
+"""The registry: sizes, shapes, padding, precision, determinism and errors of every network."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from fedjax_fair.models import MODELS, describe_models, has_convolutions, make_model
+
+KEY = jax.random.key(0)
+IMAGE = (16, 16, 3)
+FEATURES = {'logreg': 768, 'mlp': 200, 'cnn': 2 * 2 * 128, 'lenet': 84, 'resnet10': 512}
+
+
+def size(tree):
+    return sum(leaf.size for leaf in jax.tree.leaves(tree))
+
+
+def abstract(name, num_classes, shape, **options):
+    return jax.eval_shape(make_model(name, num_classes, **options).init, KEY, jnp.zeros((1, *shape)))
+
+
+@pytest.mark.parametrize(
+    ('name', 'shape', 'parameters'),
+    [
+        ('logreg', (2,), 2 * 10 + 10),
+        ('mlp', (28, 28, 1), 784 * 200 + 200 + 200 * 200 + 200 + 200 * 10 + 10),
+        ('cnn', (32, 32, 3), 27 * 32 + 32 + 288 * 64 + 64 + 576 * 128 + 128 + 2048 * 10 + 10),
+        ('lenet', (32, 32, 3), 75 * 6 + 6 + 150 * 16 + 16 + 1024 * 120 + 120 + 120 * 84 + 84 + 84 * 10 + 10),
+        ('resnet10', (32, 32, 3), 4_903_242),
+        ('resnet10', (192, 192, 3), 4_903_242),
+    ],
+)
+def test_number_of_parameters_at_ten_classes(name, shape, parameters):
+    assert size(abstract(name, 10, shape)['params']) == parameters
+
+
+def test_resnet10_keeps_a_mean_and_a_variance_per_normalised_channel():
+    channels = 64 + 2 * (64 + 128 + 256 + 512) + 128 + 256 + 512
+    assert size(abstract('resnet10', 10, (32, 32, 3))['batch_stats']) == 2 * channels
+
+
+@pytest.mark.parametrize('name', MODELS)
+def test_shapes_and_padding_invariance(name):
+    """Real examples get the same outputs and statistics whatever sits in the padding rows, in training too."""
+    model = make_model(name, 5)
+    x = jax.random.normal(KEY, (4, *IMAGE))
+    padded = jnp.concatenate([x, jnp.full((2, *IMAGE), 100.0)])
+    variables = jax.jit(model.init)(KEY, x)
+    assert set(variables) == {'params', 'batch_stats'}
+    apply = jax.jit(model.apply, static_argnums=3)
+    for train in (True, False):
+        plain = apply(variables, x, jnp.ones(4, bool), train, KEY)
+        masked = apply(variables, padded, jnp.arange(6) < 4, train, KEY)
+        assert plain.logits.shape == (4, 5)
+        assert plain.features.shape == (4, FEATURES[name])
+        np.testing.assert_allclose(masked.logits[:4], plain.logits, rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(masked.features[:4], plain.features, rtol=1e-4, atol=1e-4)
+        for a, b in zip(*map(jax.tree.leaves, (masked.batch_stats, plain.batch_stats)), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize('name', MODELS)
+def test_the_head_reads_the_features(name):
+    model = make_model(name, 5)
+    x, mask = jax.random.normal(KEY, (2, *IMAGE)), jnp.ones(2, bool)
+    variables = jax.jit(model.init)(KEY, x)
+    head = jax.tree.map(lambda a: a + 0.1, variables['params']['head'])
+    variables = {**variables, 'params': {**variables['params'], 'head': head}}
+    out = jax.jit(model.apply, static_argnums=3)(variables, x, mask, False, KEY)
+    np.testing.assert_allclose(out.logits, out.features @ head['kernel'] + head['bias'][None], rtol=1e-4, atol=1e-4)
+
+
+def test_logreg_starts_at_zero():
+    variables = make_model('logreg', 3).init(KEY, jnp.ones((1, 4)))
+    assert not any(np.any(leaf) for leaf in jax.tree.leaves(variables))
+
+
+@pytest.mark.parametrize('norm', ['batch', 'group', 'none', 'stateless'])
+def test_norm_is_selectable(norm):
+    for name in ('cnn', 'lenet', 'resnet10'):
+        variables = abstract(name, 10, IMAGE, norm=norm)
+        assert bool(variables['batch_stats']) == (norm == 'batch')
+        biases = [p for p, _ in jax.tree.leaves_with_path(variables['params']) if 'conv' in str(p) and 'bias' in str(p)]
+        assert bool(biases) == (norm == 'none'), 'a convolution has a bias only where no norm follows'
+
+
+@pytest.mark.parametrize('name', MODELS)
+@pytest.mark.parametrize('norm', [None, 'group'])
+def test_double_precision_follows_the_input(name, norm):
+    if norm and name in ('logreg', 'mlp'):
+        norm = None
+    with jax.enable_x64(True):
+        model = make_model(name, 3, norm=norm)
+        x = jnp.ones((2, 8, 8, 1), jnp.float64)
+        variables = jax.eval_shape(model.init, jax.random.key(0), x)
+        out = jax.eval_shape(lambda v: model.apply(v, x, jnp.ones(2, bool), True, jax.random.key(0)), variables)
+        assert {leaf.dtype for leaf in jax.tree.leaves((variables, out))} == {jnp.dtype('float64')}
+
+
+@pytest.mark.parametrize('name', MODELS)
+def test_single_precision_is_kept(name):
+    assert {leaf.dtype for leaf in jax.tree.leaves(abstract(name, 3, IMAGE))} == {jnp.dtype('float32')}
+
+
+@pytest.mark.parametrize('name', MODELS)
+def test_convolutional_networks_prefer_map(name):
+    convolutional = has_convolutions(abstract(name, 3, IMAGE))
+    assert make_model(name, 3).prefers_map == convolutional == (name in ('cnn', 'lenet', 'resnet10'))
+
+
+def test_the_cnn_learns_inside_scan():
+    """A vertical bar against a horizontal one, learned by 30 steps of gradient descent."""
+    model = make_model('lenet', 2)
+    bars = jnp.zeros((2, 8, 8, 1)).at[0, :, 4].set(1).at[1, 4].set(1)
+    x, y, mask = jnp.tile(bars, (4, 1, 1, 1)), jnp.tile(jnp.arange(2), 4), jnp.ones(8, bool)
+    variables = model.init(KEY, x)
+
+    def loss(params):
+        log_p = jax.nn.log_softmax(model.apply({'params': params, 'batch_stats': {}}, x, mask, True, KEY).logits)
+        return -jnp.take_along_axis(log_p, y[:, None], 1).mean()
+
+    def step(params, _):
+        value, grads = jax.value_and_grad(loss)(params)
+        return jax.tree.map(lambda p, g: p - 0.5 * g, params, grads), value
+
+    _, losses = jax.jit(lambda p: jax.lax.scan(step, p, None, length=30))(variables['params'])
+    assert losses[0] > 0.5
+    assert losses[-1] < 0.05
+
+
+def test_options_reach_the_network():
+    kernels = abstract('mlp', 10, (784,), widths=(50,))['params']
+    assert kernels['hidden0']['kernel'].shape == (784, 50)
+    assert 'hidden1' not in kernels
+
+
+def test_every_network_is_described_in_one_line():
+    lines = describe_models()
+    assert list(lines) == list(MODELS)
+    assert all(line and '\n' not in line for line in lines.values())
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'message'),
+    [
+        ({'name': 'vgg'}, r"model='vgg' is unknown; choose one of logreg, mlp, cnn, lenet, resnet10"),
+        (
+            {'name': 'mlp', 'norm': 'batch'},
+            r"norm='batch': model 'mlp' has no norm.*choose one of cnn, lenet, resnet10",
+        ),
+        ({'name': 'cnn', 'norm': 'layer'}, r"norm='layer' is unknown; choose one of batch, group, none, stateless"),
+        ({'name': 'mlp', 'depth': 3}, r"option 'depth' is unknown for model 'mlp'; its options: widths"),
+        ({'name': 'mlp', 'num_classes': 0}, r'num_classes=0 must be at least 1'),
+    ],
+)
+def test_mistakes_name_the_choices(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        make_model(**{'num_classes': 10, **arguments})
