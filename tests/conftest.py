@@ -1,8 +1,14 @@
-"""Strict numerics for every test: no silent dtype or rank promotion, four virtual CPU devices."""
+"""Strict numerics for every test: no silent dtype or rank promotion, four virtual CPU devices, no display, no network."""
 
 import os
 
-os.environ['XLA_FLAGS'] = os.environ.get('XLA_FLAGS', '') + ' --xla_force_host_platform_device_count=4'
+# Tests compile much and compute little: leave LLVM's expensive passes out.
+FLAGS = (
+    '--xla_force_host_platform_device_count=4',
+    '--xla_backend_optimization_level=0',
+    '--xla_llvm_disable_expensive_passes=true',
+)
+os.environ['XLA_FLAGS'] = ' '.join([os.environ.get('XLA_FLAGS', ''), *FLAGS])
 os.environ.setdefault('JAX_PLATFORMS', 'cpu')
 os.environ.setdefault('MPLBACKEND', 'agg')
 

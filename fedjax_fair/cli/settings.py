@@ -28,9 +28,7 @@ def define_flags(values: flags.FlagValues) -> None:
     text = {'flag_values': values}
     flags.DEFINE_integer('seed', None, 'a single seed; short for --seeds', **text)
     flags.DEFINE_string('recipes', None, 'for compare: recipes separated by commas', **text)
-    flags.DEFINE_multi_string(
-        'grid', [], 'for sweep: name=v1,v2,... (fedprox.mu, lr, ...); repeat for a product', **text
-    )
+    flags.DEFINE_multi_string('grid', [], 'for sweep: name=v1,v2,... such as lr=0.1,0.2; repeat for a product', **text)
     flags.DEFINE_string('out', None, 'directory for results (default: runs/<command>-<scenario>)', **text)
     flags.DEFINE_string('config', None, 'file of flags (one per line), or the config.json of a run to repeat', **text)
     flags.DEFINE_boolean('resume', False, 'go on from the last checkpoint in --out', **text)
@@ -75,7 +73,7 @@ def split_hyper(words: Sequence[str]) -> tuple[list[str], dict[str, str]]:
 
 
 def config_words(path: str) -> list[str]:
-    """The flags in a file: lines such as ``--lr=0.1`` (dashes and blank or # lines optional), or a run's config.json."""
+    """The flags in a file: lines such as ``--lr=0.1`` (dashes optional, # for remarks), or a run's config.json."""
     try:
         text = pathlib.Path(path).read_text()
     except OSError as error:

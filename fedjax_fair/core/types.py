@@ -30,14 +30,12 @@ class Model(NamedTuple):
     """A network as two pure functions.
 
     ``init(key, x)`` returns the variables; ``apply(variables, x, mask, train, key)`` an :class:`Output`. ``mask[B]``
-    marks the real examples of a padded batch: padding must not enter batch statistics. ``prefers_map`` says that many
-    copies of the network run faster one after another than vmapped (convolutions on CPU).
+    marks the real examples of a padded batch: padding must not enter batch statistics.
     """
 
     init: Callable[[Array, Array], Variables]
     apply: Callable[[Variables, Array, Array, bool, Array], Output]
     name: str = 'model'
-    prefers_map: bool = False
 
 
 class Task(NamedTuple):

@@ -11,7 +11,7 @@ from typing import Any
 
 from fedjax_fair.core.types import Model
 from fedjax_fair.models import networks
-from fedjax_fair.models.adapter import from_linen, has_convolutions
+from fedjax_fair.models.adapter import from_linen
 from fedjax_fair.models.conv import Conv, conv2d, use_conv
 from fedjax_fair.models.norm import NORMS, norm_layer
 
@@ -22,7 +22,6 @@ __all__ = [
     'conv2d',
     'describe_models',
     'from_linen',
-    'has_convolutions',
     'make_model',
     'norm_layer',
     'use_conv',
@@ -31,28 +30,28 @@ __all__ = [
 
 def logreg(num_classes: int) -> Model:
     """Logistic regression, started at zero."""
-    return from_linen(networks.LogisticRegression(num_classes), 'logreg', prefers_map=False)
+    return from_linen(networks.LogisticRegression(num_classes), 'logreg')
 
 
 def mlp(num_classes: int, widths: Sequence[int] = (200, 200)) -> Model:
     """Fully connected network with ReLU and hidden layers of 200 and 200."""
-    return from_linen(networks.MLP(num_classes, tuple(widths)), 'mlp', prefers_map=False)
+    return from_linen(networks.MLP(num_classes, tuple(widths)), 'mlp')
 
 
 def cnn(num_classes: int, widths: Sequence[int] = (32, 64, 128), norm: str = 'none') -> Model:
     """Three 3x3 convolution blocks of 32, 64 and 128 channels and one linear layer."""
-    return from_linen(networks.CNN(num_classes, tuple(widths), norm=norm), 'cnn', prefers_map=True)
+    return from_linen(networks.CNN(num_classes, tuple(widths), norm=norm), 'cnn')
 
 
 def lenet(num_classes: int, norm: str = 'none') -> Model:
     """Network of LeNet's size: two 5x5 convolution blocks of 6 and 16 channels, layers of 120 and 84; fast on CPU."""
     module = networks.CNN(num_classes, (6, 16), kernel_size=5, hidden=(120, 84), norm=norm)
-    return from_linen(module, 'lenet', prefers_map=True)
+    return from_linen(module, 'lenet')
 
 
 def resnet10(num_classes: int, norm: str = 'batch') -> Model:
     """ResNet-10 with the CIFAR stem: four stages of one basic block, 64 to 512 channels."""
-    return from_linen(networks.ResNet(num_classes, norm=norm), 'resnet10', prefers_map=True)
+    return from_linen(networks.ResNet(num_classes, norm=norm), 'resnet10')
 
 
 MODELS: dict[str, Callable[..., Model]] = {f.__name__: f for f in (logreg, mlp, cnn, lenet, resnet10)}
@@ -83,4 +82,4 @@ def make_model(name: str, num_classes: int, norm: str | None = None, **options: 
 
 def describe_models() -> dict[str, str]:
     """One line about every network, for listings."""
-    return {name: inspect.getdoc(f).splitlines()[0] for name, f in MODELS.items()}
+    return {name: (f.__doc__ or '').splitlines()[0] for name, f in MODELS.items()}

@@ -15,16 +15,13 @@ _TRAIN_FLAGS = ('train', 'training')
 _EVAL_FLAGS = ('deterministic', 'use_running_average')
 
 
-def from_linen(module: nn.Module, name: str | None = None, prefers_map: bool | None = None) -> Model:
+def from_linen(module: nn.Module, name: str | None = None) -> Model:
     """Wrap a linen module as a :class:`Model`.
 
     The module returns logits (then the features are the logits) or ``(logits, features)``. Of the keywords ``train``,
     ``training``, ``deterministic``, ``use_running_average`` and ``mask`` its ``__call__`` is given those it names.
     Dropout draws from the step's key; batch statistics change in training only. A module with batch statistics should
     take ``mask`` and hand it to its normalisation layers, or padding examples enter the statistics.
-
-    ``prefers_map``: run clients one after another rather than vmapped. ``None`` leaves it open until the parameters
-    are known: then :func:`has_convolutions` is the rule.
 
     >>> model = from_linen(nn.Dense(3))
     >>> variables = model.init(jax.random.key(0), jnp.ones((4, 2)))
@@ -42,7 +39,7 @@ def from_linen(module: nn.Module, name: str | None = None, prefers_map: bool | N
             raise ValueError(f'x has dtype {x.dtype}; a model takes floating-point inputs: scale integer images first')
         params_key, dropout_key = jax.random.split(key)
         rngs = {'params': params_key, 'dropout': dropout_key}
-        return _split(module.init(rngs, x, **keywords(jnp.ones(x.shape[0], bool), False)))
+        return _split(dict(module.init(rngs, x, **keywords(jnp.ones(x.shape[0], bool), False))))
 
     def apply(variables: Variables, x: Array, mask: Array, train: bool, key: Array) -> Output:
         if not train:
@@ -51,12 +48,7 @@ def from_linen(module: nn.Module, name: str | None = None, prefers_map: bool | N
         out, changed = module.apply(variables, x, rngs=rngs, mutable=mutable, **keywords(mask, True))
         return Output(*_outputs(out), changed.get('batch_stats', {}))
 
-    return Model(init, apply, name or type(module).__name__.lower(), prefers_map)
-
-
-def has_convolutions(variables: Variables) -> bool:
-    """Tell whether a network has 2-D convolution kernels: parameters with four axes."""
-    return any(leaf.ndim == 4 for leaf in jax.tree.leaves(variables['params']))
+    return Model(init, apply, name or type(module).__name__.lower())
 
 
 def _split(variables: Variables) -> Variables:

@@ -108,9 +108,8 @@ def _pads(padding: Padding, size: Sequence[int], window: Sequence[int], strides:
     if isinstance(padding, str):
         if padding not in ('SAME', 'VALID'):
             raise ValueError(f'padding={padding!r} is unknown; choose SAME, VALID, an integer or one per axis')
-        rows, cols = lax.padtype_to_pads(size, window, strides, padding)
-    else:
-        rows, cols = (padding, padding) if isinstance(padding, int) else padding
+        padding = lax.padtype_to_pads(size, window, strides, padding)
+    rows, cols = (padding, padding) if isinstance(padding, int) else padding
     return _pair(rows), _pair(cols)
 
 

@@ -104,7 +104,7 @@ class NoNorm(nn.Module):
         return x
 
 
-NORMS: dict[str, Callable[[], nn.Module]] = {
+NORMS: dict[str, Callable[..., nn.Module]] = {
     'batch': BatchNorm,
     'group': GroupNorm,
     'none': NoNorm,
@@ -112,7 +112,7 @@ NORMS: dict[str, Callable[[], nn.Module]] = {
 }
 
 
-def norm_layer(kind: str) -> Callable[[], nn.Module]:
+def norm_layer(kind: str) -> Callable[..., nn.Module]:
     """Return the layer class of ``kind``: ``'batch'``, ``'group'``, ``'none'`` or ``'stateless'``."""
     if kind not in NORMS:
         raise ValueError(f'norm={kind!r} is unknown; choose one of {", ".join(NORMS)}')

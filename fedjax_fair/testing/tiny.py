@@ -32,10 +32,6 @@ def tiny_federation(sizes: Sequence[int] = (12, 7, 9, 5), seed: int = 0, dim: in
     return Federation('tiny', x, y, index, counts, tests, classes)
 
 
-def _dense(layer, x: Array) -> Array:
-    return x @ layer['kernel'] + layer['bias'][None]
-
-
 def tiny_mlp(width: int = 6, classes: int = 3, batch_norm: bool = False) -> Model:
     """One hidden tanh layer, optionally with batch statistics, written out so that tests need no network library."""
 
@@ -53,7 +49,7 @@ def tiny_mlp(width: int = 6, classes: int = 3, batch_norm: bool = False) -> Mode
 
     def apply(variables: Variables, x: Array, mask: Array, train: bool, key: Array) -> Output:
         p, stats = variables['params'], variables['batch_stats']
-        h = _dense(p['body'], x)
+        h = x @ p['body']['kernel']
         if batch_norm:
             mean = stats['body']['mean']
             if train:
@@ -61,7 +57,8 @@ def tiny_mlp(width: int = 6, classes: int = 3, batch_norm: bool = False) -> Mode
                 stats = {'body': {'mean': 0.9 * mean + 0.1 * jax.lax.stop_gradient(now)}}
                 mean = now
             h = h - mean[None]
-        features = jnp.tanh(h)
-        return Output(_dense(p['head'], features), features, stats)
+        features = jnp.tanh(h + p['body']['bias'][None])
+        logits = features @ p['head']['kernel'] + p['head']['bias'][None]
+        return Output(logits, features, stats)
 
     return Model(init, apply, 'tiny_mlp')

@@ -52,9 +52,7 @@ def claim(out: pathlib.Path, *, resume: bool, overwrite: bool) -> None:
         raise ValueError(f'--out={out} is a file; name a directory')
     if out.exists() and any(out.iterdir()) and not resume:
         if not overwrite:
-            raise ValueError(
-                f'--out={out} exists; pass --resume to go on, --overwrite to start again, or another --out'
-            )
+            raise ValueError(f'--out={out} exists; pass --resume, --overwrite or another --out')
         shutil.rmtree(out)
     out.mkdir(parents=True, exist_ok=True)
 
@@ -104,9 +102,7 @@ def _check_same(config: Config, folder: pathlib.Path) -> None:
 class _Runner:
     """One experiment on its way through the rounds."""
 
-    def __init__(
-        self, experiment: Experiment, out: pathlib.Path, folders: list[pathlib.Path], resume: bool, quiet: bool
-    ):
+    def __init__(self, experiment: Experiment, out: pathlib.Path, folders: list, resume: bool, quiet: bool):
         self.x, self.config, self.out, self.folders = experiment, experiment.config, out, folders
         self.model = model_name(self.config, experiment.federation)
         self.done, self.quiet = 0, quiet

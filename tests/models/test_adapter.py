@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from flax import linen as nn
 
-from fedjax_fair.models import from_linen, has_convolutions
+from fedjax_fair.models import from_linen
 
 KEY, OTHER = jax.random.split(jax.random.key(0))
 X = jax.random.normal(KEY, (8, 4))
@@ -94,13 +94,6 @@ def test_apply_is_pure_under_jit_and_vmap():
     out = jax.jit(jax.vmap(lambda v: model.apply(v, X, MASK, True, KEY)))(stacked)
     one = model.apply(jax.tree.map(lambda a: a[1], stacked), X, MASK, True, KEY)
     np.testing.assert_allclose(out.logits[1], one.logits, rtol=1e-5, atol=1e-6)
-
-
-def test_prefers_map_is_open_until_the_parameters_are_known():
-    assert from_linen(Plain()).prefers_map is None
-    assert from_linen(Plain(), prefers_map=True).prefers_map is True
-    assert not has_convolutions(from_linen(Plain()).init(KEY, X))
-    assert has_convolutions(from_linen(nn.Conv(2, (3, 3))).init(KEY, jnp.ones((1, 4, 4, 1))))
 
 
 def test_integer_inputs_are_refused():

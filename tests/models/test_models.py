@@ -5,11 +5,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from fedjax_fair.models import MODELS, describe_models, has_convolutions, make_model
+from fedjax_fair.models import MODELS, describe_models, make_model
 
 KEY = jax.random.key(0)
-IMAGE = (16, 16, 3)
-FEATURES = {'logreg': 768, 'mlp': 200, 'cnn': 2 * 2 * 128, 'lenet': 84, 'resnet10': 512}
+IMAGE = (8, 8, 3)
+FEATURES = {'logreg': 192, 'mlp': 200, 'cnn': 128, 'lenet': 84, 'resnet10': 512}
 
 
 def size(tree):
@@ -40,35 +40,32 @@ def test_resnet10_keeps_a_mean_and_a_variance_per_normalised_channel():
     assert size(abstract('resnet10', 10, (32, 32, 3))['batch_stats']) == 2 * channels
 
 
+def random_variables(name, num_classes, shape):
+    """Variables of the right shapes, drawn by NumPy: much faster than compiling every initialiser."""
+    rng = np.random.default_rng(0)
+    draw = lambda leaf: jnp.asarray(rng.uniform(0.01, 0.1, leaf.shape) * rng.choice([-1, 1], leaf.shape), leaf.dtype)  # noqa: E731
+    variables = jax.tree.map(draw, abstract(name, num_classes, shape))
+    return {**variables, 'batch_stats': jax.tree.map(jnp.abs, variables['batch_stats'])}
+
+
 @pytest.mark.parametrize('name', MODELS)
-def test_shapes_and_padding_invariance(name):
-    """Real examples get the same outputs and statistics whatever sits in the padding rows, in training too."""
-    model = make_model(name, 5)
-    x = jax.random.normal(KEY, (4, *IMAGE))
-    padded = jnp.concatenate([x, jnp.full((2, *IMAGE), 100.0)])
-    variables = jax.jit(model.init)(KEY, x)
+def test_features_head_and_indifference_to_padding(name):
+    """Whatever sits in the padding rows, real rows get the same outputs and statistics; the head reads the features."""
+    model, mask = make_model(name, 5), jnp.arange(6) < 4
+    variables = random_variables(name, 5, IMAGE)
     assert set(variables) == {'params', 'batch_stats'}
-    apply = jax.jit(model.apply, static_argnums=3)
-    for train in (True, False):
-        plain = apply(variables, x, jnp.ones(4, bool), train, KEY)
-        masked = apply(variables, padded, jnp.arange(6) < 4, train, KEY)
-        assert plain.logits.shape == (4, 5)
-        assert plain.features.shape == (4, FEATURES[name])
-        np.testing.assert_allclose(masked.logits[:4], plain.logits, rtol=1e-4, atol=1e-4)
-        np.testing.assert_allclose(masked.features[:4], plain.features, rtol=1e-4, atol=1e-4)
-        for a, b in zip(*map(jax.tree.leaves, (masked.batch_stats, plain.batch_stats)), strict=True):
+    x = jax.random.normal(KEY, (6, *IMAGE))
+    modes = jax.jit(lambda v, x: [model.apply(v, x, mask, train, KEY) for train in (True, False)])
+    head = variables['params']['head']
+    for clean, dirty in zip(modes(variables, x), modes(variables, x.at[4:].set(50.0)), strict=True):
+        assert clean.features.shape == (6, FEATURES[name])
+        np.testing.assert_allclose(dirty.logits[:4], clean.logits[:4], rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(dirty.features[:4], clean.features[:4], rtol=1e-4, atol=1e-4)
+        assert jax.tree.structure(clean.batch_stats) == jax.tree.structure(variables['batch_stats'])
+        for a, b in zip(*map(jax.tree.leaves, (dirty.batch_stats, clean.batch_stats)), strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.parametrize('name', MODELS)
-def test_the_head_reads_the_features(name):
-    model = make_model(name, 5)
-    x, mask = jax.random.normal(KEY, (2, *IMAGE)), jnp.ones(2, bool)
-    variables = jax.jit(model.init)(KEY, x)
-    head = jax.tree.map(lambda a: a + 0.1, variables['params']['head'])
-    variables = {**variables, 'params': {**variables['params'], 'head': head}}
-    out = jax.jit(model.apply, static_argnums=3)(variables, x, mask, False, KEY)
-    np.testing.assert_allclose(out.logits, out.features @ head['kernel'] + head['bias'][None], rtol=1e-4, atol=1e-4)
+        logits = np.asarray(clean.features) @ np.asarray(head['kernel']) + np.asarray(head['bias'])
+        np.testing.assert_allclose(clean.logits, logits, rtol=1e-4, atol=1e-3)
 
 
 def test_logreg_starts_at_zero():
@@ -103,18 +100,12 @@ def test_single_precision_is_kept(name):
     assert {leaf.dtype for leaf in jax.tree.leaves(abstract(name, 3, IMAGE))} == {jnp.dtype('float32')}
 
 
-@pytest.mark.parametrize('name', MODELS)
-def test_convolutional_networks_prefer_map(name):
-    convolutional = has_convolutions(abstract(name, 3, IMAGE))
-    assert make_model(name, 3).prefers_map == convolutional == (name in ('cnn', 'lenet', 'resnet10'))
-
-
 def test_the_cnn_learns_inside_scan():
     """A vertical bar against a horizontal one, learned by 30 steps of gradient descent."""
     model = make_model('lenet', 2)
     bars = jnp.zeros((2, 8, 8, 1)).at[0, :, 4].set(1).at[1, 4].set(1)
     x, y, mask = jnp.tile(bars, (4, 1, 1, 1)), jnp.tile(jnp.arange(2), 4), jnp.ones(8, bool)
-    variables = model.init(KEY, x)
+    params = jax.jit(model.init)(KEY, x)['params']
 
     def loss(params):
         log_p = jax.nn.log_softmax(model.apply({'params': params, 'batch_stats': {}}, x, mask, True, KEY).logits)
@@ -124,7 +115,7 @@ def test_the_cnn_learns_inside_scan():
         value, grads = jax.value_and_grad(loss)(params)
         return jax.tree.map(lambda p, g: p - 0.5 * g, params, grads), value
 
-    _, losses = jax.jit(lambda p: jax.lax.scan(step, p, None, length=30))(variables['params'])
+    _, losses = jax.jit(lambda p: jax.lax.scan(step, p, None, length=30))(params)
     assert losses[0] > 0.5
     assert losses[-1] < 0.05
 
