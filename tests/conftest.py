@@ -1,4 +1,4 @@
-"""Strict numerics for every test: no silent dtype or rank promotion, four virtual CPU devices, no display, no network."""
+"""Strict numerics for every test: no silent dtype or rank promotion, four virtual CPU devices, no display."""
 
 import os
 
@@ -12,7 +12,7 @@ os.environ['XLA_FLAGS'] = ' '.join([os.environ.get('XLA_FLAGS', ''), *FLAGS])
 os.environ.setdefault('JAX_PLATFORMS', 'cpu')
 os.environ.setdefault('MPLBACKEND', 'agg')
 
-import jax
+import jax  # noqa: E402  (after the flags above)
 
 jax.config.update('jax_numpy_dtype_promotion', 'strict')
 jax.config.update('jax_numpy_rank_promotion', 'raise')

@@ -44,8 +44,8 @@ def cnn(num_classes: int, widths: Sequence[int] = (32, 64, 128), norm: str = 'no
 
 
 def lenet(num_classes: int, norm: str = 'none') -> Model:
-    """Network of LeNet's size: two 5x5 convolution blocks of 6 and 16 channels, layers of 120 and 84; fast on CPU."""
-    module = networks.CNN(num_classes, (6, 16), kernel_size=5, hidden=(120, 84), norm=norm)
+    """LeNet-5: two unpadded 5x5 convolution blocks of 6 and 16 channels, layers of 120 and 84; fast on CPU."""
+    module = networks.CNN(num_classes, (6, 16), kernel_size=5, hidden=(120, 84), padded=False, norm=norm)
     return from_linen(module, 'lenet')
 
 

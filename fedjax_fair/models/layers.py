@@ -23,11 +23,13 @@ def linear(x: Array, features: int, name: str) -> Array:
     return nn.Dense(features, param_dtype=x.dtype, kernel_init=init, bias_init=init, name=name)(x)
 
 
-def conv(x: Array, features: int, size: int, name: str, strides: int = 1, use_bias: bool = True) -> Array:
-    """A ``size x size`` convolution, padded by ``size // 2`` on every side, to be called inside a module."""
+def conv(
+    x: Array, features: int, size: int, name: str, strides: int = 1, use_bias: bool = True, padded: bool = True
+) -> Array:
+    """A ``size x size`` convolution, padded by ``size // 2`` on every side or not at all; call it inside a module."""
     init = torch_uniform(size * size * x.shape[-1])
-    layer = Conv(features, size, strides, size // 2, use_bias, kernel_init=init, bias_init=init, name=name)
-    return layer(x)
+    padding = size // 2 if padded else 0
+    return Conv(features, size, strides, padding, use_bias, kernel_init=init, bias_init=init, name=name)(x)
 
 
 def flatten(x: Array) -> Array:

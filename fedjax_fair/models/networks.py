@@ -47,12 +47,14 @@ class CNN(nn.Module):
     widths: Sequence[int] = (32, 64, 128)
     kernel_size: int = 3
     hidden: Sequence[int] = ()
+    padded: bool = True
     norm: str = 'none'
 
     @nn.compact
     def __call__(self, x: Array, mask: Array, train: bool) -> tuple[Array, Array]:
         for i, width in enumerate(self.widths):
-            x = conv(x, width, self.kernel_size, name=f'conv{i}', use_bias=self.norm == 'none')
+            bias = self.norm == 'none'
+            x = conv(x, width, self.kernel_size, name=f'conv{i}', use_bias=bias, padded=self.padded)
             x = norm_layer(self.norm)(name=f'norm{i}')(x, mask, train)
             x = nn.relu(max_pool(x))  # the same as ReLU then max-pool, on a quarter of the values
         x = flatten(x)
