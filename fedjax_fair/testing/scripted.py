@@ -105,9 +105,9 @@ class _Script(NamedTuple):
     def of(cls, updates, reports, n_examples, num_clients, ids, mask) -> _Script:
         r, c = _lead(updates)
         total = c if num_clients is None else num_clients
+        n, by_client = np.asarray(n_examples), ids is not None
         ids = np.broadcast_to(np.arange(c) if ids is None else np.asarray(ids), (r, c))
-        n = np.asarray(n_examples)
-        if n.shape == (total,) and total != c:
+        if by_client and n.shape == (total,):
             n = np.append(n, 0)[np.minimum(ids, total)]
         n = np.broadcast_to(n, (r, c))
         sizes = np.zeros(total + 1, n.dtype)
@@ -131,7 +131,7 @@ def _play(methods: tuple[Method, ...], variables: Variables, run: Run, script: _
         number, variables, opt, servers, clients = carry
         updates, given, ids, mask, n = each
         rows = {name: tree.take_rows(table, ids) for name, table in clients.items()}
-        steps = given.get('steps', jnp.ones_like(n))
+        steps = given.get('steps', jnp.ones_like(n)).astype(n.dtype)
         shared = (number, servers, variables)
         new_rows, found = jax.vmap(lambda *own: _report(methods, run, shared, *own))(
             ids, n, rows, updates, steps, given
@@ -145,7 +145,7 @@ def _play(methods: tuple[Method, ...], variables: Variables, run: Run, script: _
             ids=ids,
             mask=mask,
             n=n,
-            steps=steps.astype(n.dtype),
+            steps=steps,
             reports=server.Reports({**found, **given}),
             variables=variables,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from typing import Any
 
 
@@ -98,14 +99,21 @@ _AT_LEAST = {
     'momentum': 0,
     'weight_decay': 0,
     'image_size': 1,
+    'test_size': 1,
+    'classes_per_client': 1,
+    'clients_per_domain': 1,
+    'dropout': 0,
 }
-_ABOVE = {'lr': 0, 'lr_decay': 0, 'clip_norm': 0, 'participation': 0}
+_ABOVE = {'lr': 0, 'lr_decay': 0, 'clip_norm': 0, 'participation': 0, 'alpha': 0}
 _AT_MOST = {'participation': 1, 'dropout': 1, 'momentum': 1}
 
 
 def check(config: Config) -> Config:
     """Refuse values that cannot be meant, naming the flag, the value and what is allowed."""
     values = dataclasses.asdict(config)
+    for name, value in {**values, **config.hyper}.items():
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ValueError(f'--{name}={value} must be a finite number')
     for name, least in _AT_LEAST.items():
         if values[name] is not None and values[name] < least:
             raise ValueError(f'--{name}={values[name]} must be at least {least}')
@@ -115,8 +123,13 @@ def check(config: Config) -> Config:
     for name, most in _AT_MOST.items():
         if values[name] > most:
             raise ValueError(f'--{name}={values[name]} must be at most {most}')
-    if values['dropout'] < 0:
-        raise ValueError(f'--dropout={values["dropout"]} must be at least 0')
-    if not config.seeds or len(set(config.seeds)) < len(config.seeds) or min(config.seeds) < 0:
-        raise ValueError(f'--seeds={",".join(map(str, config.seeds))} must be different numbers from 0 on')
+    seeds = config.seeds
+    if not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0 or max(seeds) >= 2**32:
+        raise ValueError(f'--seeds={",".join(map(str, seeds))} must be different whole numbers from 0 to {2**32 - 1}')
+    if min(config.client_sizes, default=1) < 1:
+        raise ValueError(f'--client_sizes={",".join(map(str, config.client_sizes))} must all be at least 1')
+    if config.schedule and config.sampler != 'schedule':
+        raise ValueError(f'--schedule={config.schedule} needs --sampler=schedule, not --sampler={config.sampler}')
+    if config.sampler == 'schedule' and config.participation != 1:
+        raise ValueError(f'--participation={config.participation} does not apply to --sampler=schedule')
     return config

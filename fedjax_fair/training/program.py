@@ -93,7 +93,8 @@ def _rounds(factory, sampler: Sampler, dropout, horizon: int, shared, lane: Lane
         ids = sampler(key, state.round)
         mask = survivors(jax.random.fold_in(key, 1), ids, dropout)
         state, metrics = algorithm.round(state, cohort_of(data, ids, mask), key_of(lane.seed, ORDER))
-        return state, metrics | {'dropped': jnp.sum((~mask).astype(metrics['clients'].dtype))}
+        dropped = ~mask & (ids < data.sizes.shape[0])
+        return state, metrics | {'dropped': jnp.sum(dropped.astype(metrics['clients'].dtype))}
 
     def body(i, carry):
         state, log = carry

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib.metadata
 import json
 import pathlib
 import platform
+import shlex
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -32,15 +34,17 @@ def versions() -> dict[str, str]:
     return found
 
 
+@functools.cache
 def git_commit() -> str | None:
     """Commit of the package's checkout, marked when files differ from it; None outside a checkout."""
-    here = pathlib.Path(__file__).resolve().parent
+    here = pathlib.Path(__file__).resolve()
 
     def git(*words: str) -> str:
-        done = subprocess.run(['git', '-C', str(here), *words], capture_output=True, text=True, check=True)
+        done = subprocess.run(['git', '-C', str(here.parent), *words], capture_output=True, text=True, check=True)
         return done.stdout.strip()
 
     try:
+        git('ls-files', '--error-unmatch', here.name)  # installed inside somebody else's checkout: not ours
         return git('rev-parse', 'HEAD') + ('-dirty' if git('status', '--porcelain', '-uno') else '')
     except (OSError, subprocess.CalledProcessError):
         return None
@@ -49,25 +53,21 @@ def git_commit() -> str | None:
 def write_json(path: pathlib.Path, value: Any) -> None:
     """Write JSON so that a reader never sees half a file."""
     temporary = path.with_suffix(path.suffix + '.tmp')
-    temporary.write_text(json.dumps(value, indent=2) + '\n')
+    temporary.write_text(json.dumps(value, indent=2, allow_nan=False) + '\n')
     temporary.replace(path)
 
 
 def write_config(path: pathlib.Path, config: Config, model: str, notes: Sequence[str]) -> None:
     """Everything needed to repeat the run: settings, versions, commit, machine."""
-    write_json(
-        path / 'config.json',
-        dataclasses.asdict(config)
-        | {
-            'model': model,
-            'versions': versions(),
-            'commit': git_commit(),
-            'command': ' '.join(pathlib.Path(w).name if i == 0 else w for i, w in enumerate(sys.argv)),
-            'platform': jax.default_backend(),
-            'device_count': jax.local_device_count(),
-            'notes': list(notes),
-        },
-    )
+    facts = {
+        'versions': versions(),
+        'commit': git_commit(),
+        'command': shlex.join([pathlib.Path(sys.argv[0]).name, *sys.argv[1:]]),
+        'platform': jax.default_backend(),
+        'device_count': jax.local_device_count(),
+        'notes': list(notes),
+    }
+    write_json(path / 'config.json', dataclasses.asdict(config) | {'model': model} | facts)
 
 
 def read_config(path: pathlib.Path) -> Config:
@@ -83,19 +83,24 @@ class History:
     def __init__(self, path: pathlib.Path, upto: int = 0):
         """Keep the lines of rounds up to ``upto`` and drop what a stopped run wrote after its checkpoint."""
         self._path = path / 'metrics.jsonl'
-        old = self._path.read_text().splitlines() if self._path.exists() else []
-        self.lines = [line for line in map(json.loads, old) if line['round'] <= upto]
-        self._path.write_text(''.join(json.dumps(line) + '\n' for line in self.lines))
+        old = self._path.read_text().splitlines(keepends=True) if self._path.exists() else []
+        whole = [json.loads(line) for line in old if line.endswith('\n')]  # a run that was killed leaves half a line
+        self.lines = [line for line in whole if line['round'] <= upto]
+        self._path.write_text(_json_lines(self.lines))
 
     def append(self, lines: Sequence[dict[str, Any]]) -> None:
         """Add the lines of one evaluation."""
         self.lines.extend(lines)
         with self._path.open('a') as file:
-            file.writelines(json.dumps(line) + '\n' for line in lines)
+            file.write(_json_lines(lines))
 
     def of(self, seed: int, kind: str) -> list[dict[str, Any]]:
         """All summaries of one seed and kind of model, in order."""
         return [line[kind] for line in self.lines if line['seed'] == seed and kind in line]
+
+
+def _json_lines(lines: Sequence[dict[str, Any]]) -> str:
+    return ''.join(json.dumps(line, allow_nan=False) + '\n' for line in lines)
 
 
 def evaluation_line(
@@ -168,3 +173,21 @@ def costs(tallies: Mapping[str, Any], lanes: slice, rounds: int) -> dict[str, An
             'empty_rounds': int(sums['empty'].sum()),
         },
     }
+
+
+def failure_lines(summaries: Sequence[Mapping[str, Any]], points: Sequence[Mapping[str, float]]) -> list[str]:
+    """One line for every run in which something went wrong, for the end of the terminal's output."""
+    lines = []
+    for summary, point in zip(summaries, points, strict=True):
+        failures = summary['failures']
+        found = [
+            (failures['dropped'], 'times a client dropped out'),
+            (failures['non_finite'], 'times a client failed with a non-finite update, which was left out'),
+            (failures['empty_rounds'], 'rounds were empty and left the model unchanged'),
+        ]
+        told = ', '.join(f'{count} {what}' for count, what in found if count)
+        where = ''.join(f'{name}={value:g}, ' for name, value in point.items())
+        seeds = f'{len(summary["seeds"])} seeds of ' if len(summary['seeds']) > 1 else ''
+        if told:
+            lines.append(f'{where}{seeds}{summary["rounds"]} rounds: {told}')
+    return lines

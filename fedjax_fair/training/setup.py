@@ -15,16 +15,26 @@ import numpy as np
 from fedjax_fair.core import Local, build
 from fedjax_fair.core import client_map as mapping
 from fedjax_fair.core.evaluate import personalises
+from fedjax_fair.core.local import OPTIMIZERS
 from fedjax_fair.core.types import Algorithm, Model, Task
 from fedjax_fair.data import Federation, make_scenario
-from fedjax_fair.data.augment import make_augment
-from fedjax_fair.data.samplers import Sampler, cohort_size, make_sampler
-from fedjax_fair.methods import make_methods, resolve_hyper
+from fedjax_fair.data.augment import AUGMENTATIONS, make_augment
+from fedjax_fair.data.samplers import SAMPLERS, Sampler, make_sampler
+from fedjax_fair.methods import defaults, make_methods, resolve_hyper
 from fedjax_fair.metrics import classification
-from fedjax_fair.models import make_model, use_conv
+from fedjax_fair.models import MODELS, NORMS, make_model, use_conv
 from fedjax_fair.training.config import DATA_OPTIONS, Config, check
 from fedjax_fair.training.program import Lane, Program, make_program
+from fedjax_fair.training.results import with_point
 
+CHOICES: dict[str, tuple[str, ...]] = {
+    'model': ('auto', *MODELS),
+    'norm': tuple(NORMS),
+    'local_optimizer': tuple(OPTIMIZERS),
+    'sampler': SAMPLERS,
+    'client_map': mapping.KINDS,
+    'conv': ('auto', 'exact'),
+}
 LOCAL_FLOATS = ('lr', 'momentum', 'weight_decay')  # settings of local training that a sweep may vary
 
 
@@ -50,24 +60,43 @@ def use_host_devices(devices: int | None) -> None:
         return
     cores = len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count() or 1
     try:
-        jax.config.update('jax_num_cpu_devices', devices or cores)
+        jax.config.update('jax_num_cpu_devices', min(devices or cores, cores))
     except RuntimeError:  # JAX runs already, in a notebook for instance: use what it has
         return
 
 
+def checked(config: Config) -> Config:
+    """The settings with hyper-parameters of the right type, after refusing all that can be refused without data."""
+    full = resolve_hyper(config.recipe, config.hyper)
+    keys = {name: name.partition('.') for name in config.hyper}
+    config = dataclasses.replace(config, hyper={name: full[part][key] for name, (part, _, key) in keys.items()})
+    for name, choices in CHOICES.items():
+        value = getattr(config, name)
+        if value is not None and value not in choices:
+            raise ValueError(f'--{name}={value} is not one of {", ".join(choices)}')
+    for name in filter(None, config.augment.split('+')):
+        if name not in AUGMENTATIONS:
+            raise ValueError(f'--augment={config.augment}: {name!r} is not one of {", ".join(AUGMENTATIONS)}')
+    return check(config)
+
+
 def prepare(config: Config, points: Sequence[Mapping[str, float]] = ({},)) -> Experiment:
     """Check the settings, load the data and build the (not yet compiled) programs."""
-    check(config)
-    points = tuple(dict(point) for point in points)
+    config, points = checked(config), tuple(dict(point) for point in points)
     methods = make_methods(config.recipe, config.hyper)
     swept = _checked_points(config, points)
+    available = _available(config.devices)
     augment = make_augment(config.augment) if config.augment else None
     use_conv(config.conv)
     federation = load_federation(config)
+    if augment and federation.x.ndim != 4:
+        raise ValueError(
+            f'--augment={config.augment} needs images, but {federation.name} has {federation.x.ndim - 1}-D inputs'
+        )
     task = classification(federation.num_classes)
     model = make_model(model_name(config, federation), federation.num_classes, config.norm)
     sampler = make_sampler(config.sampler, federation.sizes, config.participation, _schedule(config.schedule))
-    clients, lanes = _spread(config, federation, len(points) * len(config.seeds))
+    clients, lanes = _spread(config, sampler, available, len(points) * len(config.seeds))
 
     def factory(hyper: Mapping[str, Any]) -> Algorithm:
         return build(
@@ -116,16 +145,16 @@ def model_name(config: Config, federation: Federation) -> str:
 
 
 def _checked_points(config: Config, points: Sequence[Mapping[str, float]]) -> tuple[str, ...]:
-    names = tuple(points[0])
-    full = resolve_hyper(config.recipe, config.hyper)
-    for name in names:
-        part, _, key = name.partition('.')
-        if name in LOCAL_FLOATS:
-            continue
-        resolve_hyper(config.recipe, {name: points[0][name]})
-        if not isinstance(full[part][key], float):
-            raise ValueError(f'--grid={name}: only float hyper-parameters can be swept in one program')
-    return names
+    floats = [f'{p}.{k}' for p in config.recipe.split('+') for k, v in defaults(p).items() if isinstance(v, float)]
+    for name in points[0]:
+        if name not in (*LOCAL_FLOATS, *floats):
+            can = ', '.join((*LOCAL_FLOATS, *floats))
+            raise ValueError(f'--grid={name}: only float settings can be swept in one program: {can}')
+    for point in points:
+        check(with_point(config, point))
+    if len({tuple(point.items()) for point in points}) < len(points):
+        raise ValueError(f'--grid: a value of {", ".join(points[0])} is given twice')
+    return tuple(points[0])
 
 
 def _local(config: Config, hyper: Mapping[str, Any]) -> Local:
@@ -152,13 +181,22 @@ def _schedule(text: str) -> list[list[int]] | None:
         raise ValueError(f'--schedule={text!r} must be client ids per round, such as 0,1;2,3') from None
 
 
-def _spread(config: Config, federation: Federation, lanes: int) -> tuple[mapping.ClientMap, mapping.ClientMap]:
+def _available(devices: int | None) -> int:
+    """Devices to use; asking for more than there are is an error, not something to make do without."""
+    found = jax.local_device_count()
+    if devices is not None and devices > found:
+        raise ValueError(f'--devices={devices} is more than the {found} available')
+    return devices or found
+
+
+def _spread(
+    config: Config, sampler: Sampler, available: int, lanes: int
+) -> tuple[mapping.ClientMap, mapping.ClientMap]:
     """Who gets the devices: the clients of a cohort, unless there are enough lanes to keep every device busy."""
-    available = config.devices or jax.local_device_count()
     if config.client_map == 'auto' and available > 1 and (lanes % available == 0 or lanes >= 4 * available):
         inside = mapping.resolve('auto', devices=1, chunk=config.chunk)
         return inside, mapping.ClientMap(1, mapping.client_mesh(available))
-    cohort = cohort_size(federation.num_clients, config.participation)
+    cohort = jax.eval_shape(sampler, jax.random.key(0), jnp.int32(0)).shape[0]
     clients = mapping.resolve(config.client_map, devices=min(available, cohort), chunk=config.chunk)
     return clients, mapping.ClientMap(1)
 

@@ -8,8 +8,8 @@ import pytest
 from fedjax_fair.models import MODELS, describe_models, make_model
 
 KEY = jax.random.key(0)
-IMAGE = (8, 8, 3)
-FEATURES = {'logreg': 192, 'mlp': 200, 'cnn': 128, 'lenet': 84, 'resnet10': 512}
+IMAGE = (16, 16, 3)  # the smallest that lenet takes
+FEATURES = {'logreg': 768, 'mlp': 200, 'cnn': 512, 'lenet': 84, 'resnet10': 512}
 
 
 def size(tree):
@@ -26,7 +26,7 @@ def abstract(name, num_classes, shape, **options):
         ('logreg', (2,), 2 * 10 + 10),
         ('mlp', (28, 28, 1), 784 * 200 + 200 + 200 * 200 + 200 + 200 * 10 + 10),
         ('cnn', (32, 32, 3), 27 * 32 + 32 + 288 * 64 + 64 + 576 * 128 + 128 + 2048 * 10 + 10),
-        ('lenet', (32, 32, 3), 75 * 6 + 6 + 150 * 16 + 16 + 1024 * 120 + 120 + 120 * 84 + 84 + 84 * 10 + 10),
+        ('lenet', (32, 32, 3), 75 * 6 + 6 + 150 * 16 + 16 + 400 * 120 + 120 + 120 * 84 + 84 + 84 * 10 + 10),
         ('resnet10', (32, 32, 3), 4_903_242),
         ('resnet10', (192, 192, 3), 4_903_242),
     ],
@@ -89,7 +89,7 @@ def test_double_precision_follows_the_input(name, norm):
         norm = None
     with jax.enable_x64(True):
         model = make_model(name, 3, norm=norm)
-        x = jnp.ones((2, 8, 8, 1), jnp.float64)
+        x = jnp.ones((2, 16, 16, 1), jnp.float64)
         variables = jax.eval_shape(model.init, jax.random.key(0), x)
         out = jax.eval_shape(lambda v: model.apply(v, x, jnp.ones(2, bool), True, jax.random.key(0)), variables)
         assert {leaf.dtype for leaf in jax.tree.leaves((variables, out))} == {jnp.dtype('float64')}
@@ -102,7 +102,7 @@ def test_single_precision_is_kept(name):
 
 def test_the_cnn_learns_inside_scan():
     """A vertical bar against a horizontal one, learned by 30 steps of gradient descent."""
-    model = make_model('lenet', 2)
+    model = make_model('cnn', 2)
     bars = jnp.zeros((2, 8, 8, 1)).at[0, :, 4].set(1).at[1, 4].set(1)
     x, y, mask = jnp.tile(bars, (4, 1, 1, 1)), jnp.tile(jnp.arange(2), 4), jnp.ones(8, bool)
     params = jax.jit(model.init)(KEY, x)['params']

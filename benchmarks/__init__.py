@@ -1,0 +1,1 @@
+"""Measurements of speed: never part of the tests, never imported by the package."""

@@ -1,0 +1,1 @@
+"""Side-by-side comparisons with other simulators, each in an environment of its own."""
