@@ -2,10 +2,10 @@
 
 import os
 
-# Tests compile much and compute little: leave LLVM's expensive passes out.
+# Tests compile much and compute little: leave most of LLVM's optimisation out (level 0 has given wrong numbers).
 FLAGS = (
     '--xla_force_host_platform_device_count=4',
-    '--xla_backend_optimization_level=0',
+    '--xla_backend_optimization_level=1',
     '--xla_llvm_disable_expensive_passes=true',
 )
 os.environ['XLA_FLAGS'] = ' '.join([os.environ.get('XLA_FLAGS', ''), *FLAGS])

@@ -73,6 +73,7 @@ def measure(workers: Sequence[Worker], rounds: int) -> dict[str, report.Measurem
 
 def compare(job: Job, names: Sequence[str], rounds: int) -> dict:
     """Start a worker for every named side, measure them and check that they did the same."""
+    host = report.machine()
     env = {**os.environ, 'JAX_PLATFORMS': 'cpu'}
     env.pop('XLA_FLAGS', None)  # every side chooses its own devices
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
@@ -81,7 +82,7 @@ def compare(job: Job, names: Sequence[str], rounds: int) -> dict:
         workers = [stack.enter_context(Worker(name, c, cwd=ROOT, env=env)) for name, c in commands.items()]
         sides = measure(workers, rounds)
     report.check_equal_work(job, sides)
-    return report.summarise(job, OURS, sides)
+    return report.summarise(job, host, OURS, sides)
 
 
 def main() -> None:

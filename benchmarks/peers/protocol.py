@@ -6,6 +6,7 @@ its model and the work of its last round. It ends when its input does.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import json
 import os
@@ -90,10 +91,8 @@ class Worker:
 
     def ask(self, request: str) -> dict[str, Any]:
         """Send one request and wait for its answer."""
-        try:
+        with contextlib.suppress(BrokenPipeError):  # it has ended already: reading says so
             print(request, file=self._process.stdin, flush=True)
-        except BrokenPipeError:  # it has ended already: reading says so
-            pass
         return self._read()
 
     def _read(self) -> dict[str, Any]:

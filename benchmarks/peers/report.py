@@ -10,6 +10,8 @@ from typing import Any
 
 from benchmarks.peers.job import Job
 
+LOSS_TOLERANCE = 0.1  # the sides draw their own initial weights, cohorts and batches
+
 
 @dataclasses.dataclass(frozen=True)
 class Measurement:
@@ -37,7 +39,7 @@ class Measurement:
 
 
 def check_equal_work(job: Job, sides: Mapping[str, Measurement]) -> None:
-    """Refuse to compare sides that did not do the job, or not with the same network."""
+    """Refuse to compare sides that did not do the job, not with the same network, or not with the same success."""
     parameters = {name: side.facts['parameters'] for name, side in sides.items()}
     if len(set(parameters.values())) > 1:
         raise ValueError(f'{job.name}: the sides train different networks: parameters {parameters}')
@@ -49,21 +51,24 @@ def check_equal_work(job: Job, sides: Mapping[str, Measurement]) -> None:
         before, after = side.before['loss'], side.after['loss']
         if not after < before:
             raise ValueError(f'{job.name}: {name} does not learn: test loss {before:.4f}, then {after:.4f}')
+    losses = {name: side.after['loss'] for name, side in sides.items()}
+    if max(losses.values()) > (1 + LOSS_TOLERANCE) * min(losses.values()):
+        raise ValueError(f'{job.name}: after equally many rounds the sides differ: test losses {losses}')
 
 
 def machine() -> dict[str, Any]:
-    """Cores this process may use and the memory of the machine."""
+    """Cores this process may use, the memory of the machine, and how busy it was in the last minute."""
     memory = os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES')
-    return {'cores': len(os.sched_getaffinity(0)), 'memory_gib': round(memory / 2**30, 1)}
+    return {'cores': len(os.sched_getaffinity(0)), 'memory_gib': round(memory / 2**30, 1), 'load': os.getloadavg()[0]}
 
 
-def summarise(job: Job, ours: str, sides: Mapping[str, Measurement]) -> dict[str, Any]:
+def summarise(job: Job, host: Mapping[str, Any], ours: str, sides: Mapping[str, Measurement]) -> dict[str, Any]:
     """Everything worth keeping, ready for JSON; ``times_ours`` above 1 means slower than ours."""
     own = sides[ours]
     return {
         'job': dataclasses.asdict(job),
         'work_per_round': {'examples': job.examples_per_round, 'steps': job.steps_per_round},
-        'machine': machine(),
+        'machine': dict(host),
         'sides': {name: _entry(side, own) for name, side in sides.items()},
     }
 
@@ -91,7 +96,8 @@ def as_markdown(summary: Mapping[str, Any]) -> str:
     rounds = len(next(iter(sides.values()))['seconds'])
     lines = [
         f'# {job["name"]}: {job["title"]}\n',
-        f'{rounds} steady rounds of each side in turn; {host["cores"]} cores, {host["memory_gib"]} GiB of memory. '
+        f'{rounds} steady rounds of each side in turn; {host["cores"]} cores, {host["memory_gib"]} GiB of memory, '
+        f'load {host["load"]:.1f} before the start. '
         f'Every side trains {work["examples"]:,} examples in {work["steps"]:,} steps per round.\n',
         head,
         *(_row(name, side) for name, side in sides.items()),
@@ -102,11 +108,18 @@ def as_markdown(summary: Mapping[str, Any]) -> str:
 
 
 def _row(name: str, side: Mapping[str, Any]) -> str:
-    times, loss = side['times_ours'], side['loss']
-    return (
-        f'| {name} | {side["min_seconds"]:.3f} | {side["median_seconds"]:.3f} | {times["min"]:.2f} '
-        f'| {times["median"]:.2f} | {side["start_seconds"]:.1f} | {side["peak_mib"]:,} | {loss[0]:.3f} → {loss[1]:.3f} |'
-    )
+    times, (before, after) = side['times_ours'], side['loss']
+    cells = [
+        name,
+        f'{side["min_seconds"]:.3f}',
+        f'{side["median_seconds"]:.3f}',
+        f'{times["min"]:.2f}',
+        f'{times["median"]:.2f}',
+        f'{side["start_seconds"]:.1f}',
+        f'{side["peak_mib"]:,}',
+        f'{before:.3f} → {after:.3f}',
+    ]
+    return f'| {" | ".join(cells)} |'
 
 
 def _about(name: str, side: Mapping[str, Any]) -> str:

@@ -28,7 +28,7 @@ class Fedjax:
         self.algorithm = fedjax.algorithms.fed_avg.federated_averaging(
             fedjax.model_grad(self.model), fedjax.optimizers.sgd(job.lr), fedjax.optimizers.sgd(1.0), self.batches
         )
-        self.state = self.algorithm.init(self.model.init(jax.random.PRNGKey(0)))
+        self.state = self.algorithm.init(_start(self.model))
         self.clients: list = []
 
     def facts(self) -> dict:
@@ -40,8 +40,11 @@ class Fedjax:
 
     def round(self) -> None:
         self.clients = self.sampler.sample()
-        self.state, diagnostics = self.algorithm.apply(self.state, self.clients)
-        jax.block_until_ready((self.state.params, diagnostics))
+        state, diagnostics = self.algorithm.apply(self.state, self.clients)
+        # Since JAX 0.4.34 the pmap backend leaves the device axis, of size 1, on every update and so on the model.
+        params = jax.tree_util.tree_map(lambda old, new: new.reshape(old.shape), self.state.params, state.params)
+        self.state = state.replace(params=params)
+        jax.block_until_ready((params, diagnostics))
 
     def check(self) -> dict:
         sizes = [len(b['y']) for _, data, _ in self.clients for b in data.shuffle_repeat_batch(self.batches)]
@@ -50,13 +53,24 @@ class Fedjax:
         return {'loss': float(loss), 'examples': sum(sizes), 'steps': len(sizes)}
 
 
+def _start(model: fedjax.Model) -> dict:
+    """Initial parameters drawn as ours are, uniform in +-1/sqrt(fan_in), so that the losses can be compared."""
+    rng = np.random.default_rng(0)
+
+    def layer(leaves: dict) -> dict:
+        bound = np.prod(leaves['w'].shape[:-1]) ** -0.5
+        return {name: rng.uniform(-bound, bound, leaf.shape).astype(leaf.dtype) for name, leaf in leaves.items()}
+
+    drawn = {name: layer(leaves) for name, leaves in model.init(jax.random.PRNGKey(0)).items()}
+    return jax.tree_util.tree_map(jax.numpy.asarray, drawn)
+
+
 def _load(path: str) -> tuple[fedjax.InMemoryFederatedData, fedjax.ClientDataset]:
     """Every client's training examples, and all test examples together."""
     with np.load(path) as file:
         images, labels, site, train = file['images'], file['labels'], file['site'], file['split'] == 'train'
-    clients = {
-        name: {'x': images[own], 'y': labels[own]} for name in np.unique(site) if any(own := train & (site == name))
-    }
+    owns = {name: train & (site == name) for name in np.unique(site)}
+    clients = {name: {'x': images[own], 'y': labels[own]} for name, own in owns.items()}
     return fedjax.InMemoryFederatedData(clients), fedjax.ClientDataset({'x': images[~train], 'y': labels[~train]})
 
 

@@ -1,28 +1,28 @@
-"""The commands, and how they fail: a user's mistake is one line on standard error and exit code 2."""
+"""The commands ``fedjax-fair run|compare|sweep|list|report``."""
 
 from __future__ import annotations
 
-import itertools
 import pathlib
 import sys
 from collections.abc import Callable, Sequence
 
-from absl import app, flags
+from absl import app, flags, logging
 from rich.console import Console
 
 from fedjax_fair.cli import listing, settings
-from fedjax_fair.methods import resolve_hyper
-from fedjax_fair.training.config import Config, check
+from fedjax_fair.cli.mistakes import fail, one_line
+from fedjax_fair.report import load_runs, make_table, to_rich, write_report
+from fedjax_fair.training import Config, Interrupted, output, prepare
+from fedjax_fair.training import run as train
+from fedjax_fair.training.setup import checked, use_host_devices
+from fedjax_fair.training.sweep import grid_points
 
-USAGE = (
-    'usage: fedjax-fair run|compare|sweep|list|report [--flag=value ...]; fedjax-fair COMMAND --help shows the flags'
-)
 DEFAULT_RECIPES = 'fedavg,fedprox,scaffold,qfedavg,fedadam'
 
 
 def run(values: flags.FlagValues, hyper: dict[str, str]) -> None:
     """Run one recipe and write its results and report."""
-    config = _checked(settings.config_of(values, hyper))
+    config = checked(settings.config_of(values, hyper))
     out = _out(values, 'run', config)
     _train(config, out, values)
     _show([out], out)
@@ -31,6 +31,8 @@ def run(values: flags.FlagValues, hyper: dict[str, str]) -> None:
 def compare(values: flags.FlagValues, hyper: dict[str, str]) -> None:
     """Run several recipes under the same settings and compare them."""
     recipes = (values.recipes or DEFAULT_RECIPES).split(',')
+    if len(set(recipes)) < len(recipes):
+        raise ValueError(f'--recipes={",".join(recipes)} names a recipe twice')
     parts = {recipe: set(recipe.split('+')) for recipe in recipes}
     for name, value in hyper.items():
         if not any(name.partition('.')[0] in known for known in parts.values()):
@@ -38,9 +40,13 @@ def compare(values: flags.FlagValues, hyper: dict[str, str]) -> None:
     configs = []
     for recipe in recipes:
         own = {name: value for name, value in hyper.items() if name.partition('.')[0] in parts[recipe]}
-        configs.append(_checked(settings.config_of(values, own, recipe)))
+        configs.append(checked(settings.config_of(values, own, recipe)))
     out = _out(values, 'compare', configs[0])
-    _claim(out, values)
+    output.check_out(out, resume=values.resume, overwrite=values.overwrite)
+    use_host_devices(configs[0].devices)
+    for config in configs:  # a mistake in the last recipe shows before the first one runs
+        prepare(config)
+    output.make_out(out, resume=values.resume)
     folders = [out / config.recipe for config in configs]
     for config, folder in zip(configs, folders, strict=True):
         _train(config, folder, values)
@@ -52,13 +58,11 @@ def sweep(values: flags.FlagValues, hyper: dict[str, str]) -> None:
     grid = settings.grid_of(values.grid)
     if not grid:
         raise ValueError('sweep needs --grid=name=v1,v2,... such as --grid=fedprox.mu=0,0.01,0.1')
-    config = _checked(settings.config_of(values, hyper))
-    points = [dict(zip(grid, chosen, strict=True)) for chosen in itertools.product(*grid.values())]
+    config = checked(settings.config_of(values, hyper))
+    points = grid_points(grid)
     out = _out(values, 'sweep', config)
-    from fedjax_fair.training.loop import point_name
-
     _train(config, out, values, points)
-    _show([out / point_name(point) for point in points], out)
+    _show([out / output.point_name(point) for point in points], out)
 
 
 def list_(values: flags.FlagValues, hyper: dict[str, str]) -> None:
@@ -77,70 +81,59 @@ def report(values: flags.FlagValues, hyper: dict[str, str]) -> None:
     _show(folders, out)
 
 
-COMMANDS: dict[str, Callable] = {'run': run, 'compare': compare, 'sweep': sweep, 'list': list_, 'report': report}
+COMMANDS: dict[str, Callable[[flags.FlagValues, dict[str, str]], None]] = {
+    'run': run,
+    'compare': compare,
+    'sweep': sweep,
+    'list': list_,
+    'report': report,
+}
 
 
 def console() -> None:
     """Entry point of ``fedjax-fair COMMAND``."""
     words = sys.argv[1:]
-    if not words or words[0] in ('-h', '--help', 'help'):
-        print(USAGE)
+    if not words or words[0] in (*settings.HELP, 'help'):
+        abouts = '\n'.join(f'  {name:8} {command.__doc__}' for name, command in COMMANDS.items())
+        print(f'usage: fedjax-fair COMMAND [--flag=value ...]\n\ncommands (COMMAND --help shows the flags):\n{abouts}')
         sys.exit(0 if words else 2)
     if words[0] not in COMMANDS:
-        _fail(f'unknown command {words[0]!r}; choose one of {", ".join(COMMANDS)}')
+        fail(f'unknown command {words[0]!r}; choose one of {", ".join(COMMANDS)}')
     binary(words[0], words[1:])
 
 
 def binary(command: str, words: Sequence[str] | None = None) -> None:
     """Run one command as an absl program."""
     words = sys.argv[1:] if words is None else list(words)
+    settings.define_flags(flags.FLAGS)
+    if set(words) & set(settings.HELP):
+        print(f'{COMMANDS[command].__doc__}\n\n{settings.help_text(command)}')
+        sys.exit(0)
     hyper: dict[str, str] = {}
 
     def parser(argv: Sequence[str]) -> Sequence[str]:
-        try:
-            hyper.update(settings.parse(argv[1:], flags.FLAGS))
-        except ValueError as error:
-            _fail(str(error))
+        with one_line():
+            hyper.update(settings.parse(argv[1:], flags.FLAGS, command))
         return argv[:1]
 
-    settings.define_flags(flags.FLAGS)
     app.run(
-        lambda argv: _guarded(COMMANDS[command], hyper), argv=[f'fedjax-fair {command}', *words], flags_parser=parser
+        lambda argv: execute(command, flags.FLAGS, hyper), argv=[f'fedjax-fair {command}', *words], flags_parser=parser
     )
 
 
-def _guarded(command: Callable, hyper: dict[str, str]) -> None:
-    from fedjax_fair.training.loop import Interrupted
-
+def execute(command: str, values: flags.FlagValues, hyper: dict[str, str]) -> None:
+    """Run a command whose flags are parsed."""
+    if 'verbosity' not in values or not values['verbosity'].present:
+        logging.set_verbosity(logging.WARNING)  # absl programs show INFO, and libraries say a lot
     try:
-        command(flags.FLAGS, hyper)
+        with one_line():
+            COMMANDS[command](values, hyper)
     except Interrupted as stopped:
         print(f'fedjax-fair: {stopped}', file=sys.stderr)
         sys.exit(130)
-    except ValueError as error:
-        if _is_internal(error):
-            raise
-        _fail(str(error))
-
-
-def _is_internal(error: ValueError) -> bool:
-    """Our own checks raise from fedjax_fair; an error from inside another package is a bug, and shows its traceback."""
-    last = error.__traceback__
-    while last is not None and last.tb_next is not None:
-        last = last.tb_next
-    return last is None or 'fedjax_fair' not in last.tb_frame.f_code.co_filename
-
-
-def _fail(message: str) -> None:
-    print(f'fedjax-fair: error: {message}', file=sys.stderr)
-    sys.exit(2)
-
-
-def _checked(config: Config) -> Config:
-    check(config)
-    full = resolve_hyper(config.recipe, config.hyper)
-    converted = {name: full[name.partition('.')[0]][name.partition('.')[2]] for name in config.hyper}
-    return Config(**{**config.__dict__, 'hyper': converted})
+    except KeyboardInterrupt:
+        print('fedjax-fair: interrupted; --resume goes on from the last checkpoint, if any', file=sys.stderr)
+        sys.exit(130)
 
 
 def _out(values: flags.FlagValues, command: str, config: Config) -> pathlib.Path:
@@ -148,23 +141,12 @@ def _out(values: flags.FlagValues, command: str, config: Config) -> pathlib.Path
     return pathlib.Path(values.out or f'runs/{command}-{name}')
 
 
-def _claim(out: pathlib.Path, values: flags.FlagValues) -> None:
-    from fedjax_fair.training.loop import claim
-
-    claim(out, resume=values.resume, overwrite=values.overwrite)
-
-
 def _train(config: Config, out: pathlib.Path, values: flags.FlagValues, points: Sequence[dict] = ({},)) -> None:
-    from fedjax_fair.training.loop import run as train
-    from fedjax_fair.training.setup import use_host_devices
-
     use_host_devices(config.devices)
     train(config, out, points=points, resume=values.resume, overwrite=values.overwrite, quiet=values.quiet)
 
 
 def _show(folders: Sequence[pathlib.Path], out: pathlib.Path) -> None:
-    from fedjax_fair.report import load_runs, make_table, to_rich, write_report
-
     console = Console()
     console.print(to_rich(make_table(load_runs(folders)), width=console.width))
     print(f'report: {write_report(folders, out)}')

@@ -14,27 +14,65 @@ from typing import Any
 from absl import flags
 
 from fedjax_fair.training.config import Config
+from fedjax_fair.training.results import FACTS
 
+HELP = ('--help', '-help', '-h', '--helpshort', '--helpfull')
 HYPER = re.compile(r'--([a-z0-9_]+\.[a-z0-9_]+)(?:=(.*))?$', re.DOTALL)
 _LISTS = ('seeds', 'client_sizes')
+_OWN = {'recipes': 'compare', 'grid': 'sweep', 'json': 'list'}  # flags that only one command reads
+GROUPS = {
+    'run': 'what is run',
+    'local': 'local training',
+    'clients': 'who takes part',
+    'data': 'data',
+    'evaluation': 'evaluation',
+    'compute': 'how it is computed',
+}
+FILES = {
+    'out': 'directory for results (default: runs/<command>-<scenario>)',
+    'config': 'file of flags (one per line), or the config.json of a run to repeat; other flags overrule it',
+    'resume': 'go on from the last checkpoint in --out; runs that are finished are kept',
+    'overwrite': 'delete the results in --out first',
+    'quiet': 'no progress display',
+    'recipes': 'recipes separated by commas',
+    'grid': 'name=v1,v2,... such as lr=0.1,0.2; repeat the flag for a product',
+    'json': 'machine-readable output',
+}
 
 
 def define_flags(values: flags.FlagValues) -> None:
-    """One flag per setting, with its default and help, and the flags that say where results go."""
+    """One flag per setting, with its default and help, and the flags that say where results go; once is enough."""
+    if 'recipe' in values:
+        return
     hints = typing.get_type_hints(Config)
     for field in dataclasses.fields(Config):
         if field.name != 'hyper':
             _define(field, hints[field.name], values)
-    text = {'flag_values': values}
-    flags.DEFINE_integer('seed', None, 'a single seed; short for --seeds', **text)
-    flags.DEFINE_string('recipes', None, 'for compare: recipes separated by commas', **text)
-    flags.DEFINE_multi_string('grid', [], 'for sweep: name=v1,v2,... such as lr=0.1,0.2; repeat for a product', **text)
-    flags.DEFINE_string('out', None, 'directory for results (default: runs/<command>-<scenario>)', **text)
-    flags.DEFINE_string('config', None, 'file of flags (one per line), or the config.json of a run to repeat', **text)
-    flags.DEFINE_boolean('resume', False, 'go on from the last checkpoint in --out', **text)
-    flags.DEFINE_boolean('overwrite', False, 'delete what is in --out', **text)
-    flags.DEFINE_boolean('json', False, 'for list: machine-readable output', **text)
-    flags.DEFINE_boolean('quiet', False, 'no progress display', **text)
+    flags.DEFINE_alias('seed', 'seeds', flag_values=values)
+    flags.DEFINE_alias('clients', 'num_clients', flag_values=values)
+    for name in ('out', 'config', 'recipes'):
+        flags.DEFINE_string(name, None, FILES[name], flag_values=values)
+    for name in ('resume', 'overwrite', 'json', 'quiet'):
+        flags.DEFINE_boolean(name, False, FILES[name], flag_values=values)
+    flags.DEFINE_multi_string('grid', [], FILES['grid'], flag_values=values)
+
+
+def help_text(command: str) -> str:
+    """All flags of a command in groups, with their defaults."""
+    fields = [f for f in dataclasses.fields(Config) if f.name != 'hyper']
+    lines = []
+    for group, title in GROUPS.items() if command in ('run', 'compare', 'sweep') else ():
+        chosen = [f for f in fields if f.metadata['group'] == group and (f.name, command) != ('recipe', 'compare')]
+        lines += [f'{title}:', *(_help_line(f.name, f.metadata['help'], f.default) for f in chosen), '']
+    lines.append('files and output:')
+    lines += [_help_line(name, about) for name, about in FILES.items() if _OWN.get(name, command) == command]
+    return '\n'.join([*lines, '', 'hyper-parameters of a recipe are written --recipe.key=value; see fedjax-fair list'])
+
+
+def _help_line(name: str, about: str, default: Any = None) -> str:
+    value = ','.join(map(str, default)) if isinstance(default, tuple) else default
+    shown = '' if value in (None, '') else f' (default: {str(value).lower() if isinstance(value, bool) else value})'
+    return f'  --{name:20} {about}{shown}'
 
 
 def _define(field: dataclasses.Field, hint: Any, values: flags.FlagValues) -> None:
@@ -78,10 +116,16 @@ def config_words(path: str) -> list[str]:
         text = pathlib.Path(path).read_text()
     except OSError as error:
         raise ValueError(f'--config={path}: {error.strerror or error}') from None
+    except UnicodeDecodeError:
+        raise ValueError(f'--config={path} is not a text file') from None
     if path.endswith('.json'):
         return _json_words(path, text)
     lines = (line.strip() for line in text.splitlines())
-    return ['--' + line.removeprefix('--') for line in lines if line and not line.startswith('#')]
+    words = ['--' + line.removeprefix('--') for line in lines if line and not line.startswith('#')]
+    for word in words:
+        if word.partition('=')[0] in ('--config', '--flagfile'):
+            raise ValueError(f'--config={path}: {word} cannot stand in a file of flags')
+    return words
 
 
 def _json_words(path: str, text: str) -> list[str]:
@@ -89,17 +133,18 @@ def _json_words(path: str, text: str) -> list[str]:
         values = json.loads(text)
     except json.JSONDecodeError as error:
         raise ValueError(f'--config={path} is not valid JSON: {error}') from None
-    names = [f.name for f in dataclasses.fields(Config) if f.name != 'hyper']
-    words = []
-    for name in names:
-        value = values.get(name)
-        if value is not None:
-            value = ','.join(map(str, value)) if isinstance(value, list) else value
-            words.append(f'--{name}={value}')
-    return words + [f'--{name}={value}' for name, value in values.get('hyper', {}).items()]
+    if not isinstance(values, dict) or not isinstance(values.get('hyper', {}), dict):
+        raise ValueError(f'--config={path} must hold a JSON object of settings')
+    names = [f.name for f in dataclasses.fields(Config)]
+    for name in values:
+        if name not in names and name not in FACTS:
+            raise ValueError(f'--config={path}: unknown setting {name!r}; known: {", ".join(names)}')
+    given = {name: values[name] for name in names if name != 'hyper' and values.get(name) is not None}
+    texts = {name: ','.join(map(str, v)) if isinstance(v, list) else v for name, v in given.items()}
+    return [f'--{name}={value}' for name, value in {**texts, **values.get('hyper', {})}.items()]
 
 
-def parse(words: Sequence[str], values: flags.FlagValues) -> dict[str, str]:
+def parse(words: Sequence[str], values: flags.FlagValues, command: str = 'run') -> dict[str, str]:
     """Parse command-line words into ``values``; a config file comes first, so that flags overrule it.
 
     Returns the hyper-parameters of methods. Anything wrong is a ValueError of one line.
@@ -117,6 +162,11 @@ def parse(words: Sequence[str], values: flags.FlagValues) -> dict[str, str]:
         rest = values(['fedjax-fair', *from_file, *plain])
     except flags.Error as error:
         raise ValueError(' '.join(str(error).split())) from None
+    for name, owner in _OWN.items():
+        if values[name].present and command != owner:
+            raise ValueError(f'--{name} is a flag of {owner}, not of {command}')
+    if command == 'compare' and any(w.partition('=')[0] == '--recipe' for w in plain):
+        raise ValueError('compare takes --recipes=A,B,..., not --recipe')
     if len(rest) > 1:
         raise ValueError(f'unexpected argument {rest[1]!r}; flags are written --name=value')
     return hyper
@@ -127,8 +177,6 @@ def config_of(values: flags.FlagValues, hyper: dict[str, str], recipe: str | Non
     found = {f.name: getattr(values, f.name) for f in dataclasses.fields(Config) if f.name != 'hyper'}
     for name in _LISTS:
         found[name] = _numbers(name, found[name])
-    if values.seed is not None:
-        found['seeds'] = (values.seed,)
     return Config(**found | {'hyper': hyper, 'recipe': recipe or found['recipe']})
 
 
@@ -144,6 +192,8 @@ def grid_of(specs: Sequence[str]) -> dict[str, list[float]]:
     grid = {}
     for spec in specs:
         name, _, text = spec.partition('=')
+        if name in grid:
+            raise ValueError(f'--grid={spec}: {name} is given twice')
         try:
             grid[name] = [float(v) for v in text.split(',')]
         except ValueError:

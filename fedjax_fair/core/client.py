@@ -20,13 +20,13 @@ class ClientData(NamedTuple):
 
     x: Array
     y: Array
-    index: Array
+    where: Array
     ex_mask: Array
     n: Array
 
     def take(self, position: Array) -> tuple[Array, Array]:
         """The examples at positions of this client's own list."""
-        rows = self.index[position]
+        rows = self.where[position]
         return jnp.take(self.x, rows, axis=0), jnp.take(self.y, rows, axis=0)
 
 
@@ -196,8 +196,8 @@ class Context:
         return jnp.sum(recall) / jnp.maximum(jnp.sum((held > 0).astype(recall.dtype)), 1)
 
     def features(self, variables: Variables) -> Array:
-        """``[M, F]`` features in the order of ``data.index``; rows of padding examples are zero."""
-        width = self.data.index.shape[0]
+        """``[M, F]`` features in the order of ``data.where``; rows of padding examples are zero."""
+        width = self.data.where.shape[0]
         size = min(self.spec.eval_batch_size, width)
 
         def of_batch(start):
@@ -211,7 +211,7 @@ class Context:
     @property
     def label_counts(self) -> Array:
         """``[K]`` examples of each class in this client's training set."""
-        return self._per_class(jnp.take(self.data.y, self.data.index, axis=0), self.data.ex_mask)
+        return self._per_class(jnp.take(self.data.y, self.data.where, axis=0), self.data.ex_mask)
 
     def _per_class(self, labels: Array, mask: Array) -> Array:
         held = jnp.zeros(self.run.num_classes)
@@ -222,14 +222,14 @@ class Context:
 
     def _batch(self, start: Array, size: int) -> Batch:
         place = start + jnp.arange(size)
-        here = jnp.minimum(place, self.data.index.shape[0] - 1)
+        here = jnp.minimum(place, self.data.where.shape[0] - 1)
         x, y = self.data.take(here)
         quiet = dataclasses.replace(self, train=False)
         x, _ = self.spec.transform(quiet, start_scratch(quiet), self.spec.preprocess(x))
-        return Batch(x, y, (place < self.data.index.shape[0]) & self.data.ex_mask[here])
+        return Batch(x, y, (place < self.data.where.shape[0]) & self.data.ex_mask[here])
 
     def _sum_over_batches(self, fn: Callable[[Batch], PyTree]) -> PyTree:
-        size = min(self.spec.eval_batch_size, self.data.index.shape[0])
+        size = min(self.spec.eval_batch_size, self.data.where.shape[0])
         zero = jax.tree.map(
             lambda s: jnp.zeros(s.shape, s.dtype), jax.eval_shape(lambda: fn(self._batch(jnp.array(0), size)))
         )
@@ -275,7 +275,8 @@ def deploy(ctx: Context) -> Variables:
 
 def probe(ctx: Context) -> dict[str, Array]:
     """All measurements at the model just downloaded."""
-    ctx, found = download(ctx), {}
+    ctx = download(ctx)
+    found: dict[str, Array] = {}
     for m in ctx.spec.methods:
         if m.probe is not None:
             found |= m.probe(ctx.of(m))
@@ -290,7 +291,7 @@ class Sent(NamedTuple):
     reports: dict[str, Array]
     opt: PyTree
     loss_sum: Array
-    count: Array
+    examples: Array
 
 
 def fit(ctx: Context, opt: PyTree) -> local_training.Trained:
@@ -316,7 +317,8 @@ def train_and_send(ctx: Context, opt: PyTree) -> Sent:
 def send(ctx: Context, trained: local_training.Trained) -> Sent:
     """What leaves the client after training."""
     after = trained.variables
-    rows, reports = {}, {}
+    rows: dict[str, PyTree] = {}
+    reports: dict[str, Array] = {}
     for m in ctx.spec.methods:
         if m.report is not None:
             rows[m.name], found = m.report(ctx.of(m), trained.scratch[m.name], ctx.variables, after)
@@ -325,7 +327,7 @@ def send(ctx: Context, trained: local_training.Trained) -> Sent:
         if m.upload is not None:
             after = m.upload(ctx.of(m), trained.scratch[m.name], ctx.variables, after)
     update = jax.tree.map(jnp.subtract, after, ctx.variables)
-    return Sent(update, rows, reports, trained.opt, trained.loss_sum, trained.count)
+    return Sent(update, rows, reports, trained.opt, trained.loss_sum, trained.examples)
 
 
 def finite(sent: Sent) -> Array:

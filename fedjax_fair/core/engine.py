@@ -30,7 +30,7 @@ def build(
     task: Task,
     methods: Sequence[Method],
     *,
-    sizes: Sequence[int],
+    sizes: Sequence[int] | np.ndarray,
     example: Any,
     local: training.Local = training.Local(),
     rounds: int = 1,
@@ -144,17 +144,17 @@ def _arranged(spec: client.Spec, spread: mapping.ClientMap, cohort: Cohort):
     cohort = cohort._replace(
         ids=pad(cohort.ids, spec.run.num_clients),
         mask=pad(cohort.mask, False),
-        index=pad(cohort.index, 0),
+        where=pad(cohort.where, 0),
         ex_mask=pad(cohort.ex_mask & cohort.mask[:, None], False),
     )
     n = jnp.sum(cohort.ex_mask.astype(jnp.int32), 1)
     steps = sum(training.num_steps(spec.local, phase, n) for phase in spec.phases)
     if len({int(size) for size in spec.run.sizes}) > 1:
         order = mapping.deal(steps, spread)
-        ids, mask, index, ex_mask, n, steps = (
-            leaf[order] for leaf in (cohort.ids, cohort.mask, cohort.index, cohort.ex_mask, n, steps)
+        ids, mask, where, ex_mask, n, steps = (
+            leaf[order] for leaf in (cohort.ids, cohort.mask, cohort.where, cohort.ex_mask, n, steps)
         )
-        cohort = cohort._replace(ids=ids, mask=mask, index=index, ex_mask=ex_mask)
+        cohort = cohort._replace(ids=ids, mask=mask, where=where, ex_mask=ex_mask)
     # A client without examples has nothing to say: it counts as absent.
     return spread, cohort._replace(mask=cohort.mask & (n > 0)), n, steps.astype(jnp.zeros(0).dtype)
 
@@ -164,7 +164,7 @@ def _round(spec, spread, optimizer, state: FedState, cohort: Cohort, rng: Array)
     key = jax.random.fold_in(rng, state.round)
     rows = {name: tree.take_rows(table, cohort.ids) for name, table in state.clients.items()}
     shared = (state.round, key, state.variables, state.server, cohort.x, cohort.y)
-    clients = (cohort.ids, cohort.mask, cohort.index, cohort.ex_mask, n, steps, rows)
+    clients = (cohort.ids, cohort.mask, cohort.where, cohort.ex_mask, n, steps, rows)
     reports: dict[str, Array] = {}
     if any(m.probe is not None for m in spec.methods):
         _, reports = mapping.map_sum(spread, lambda s, c: ((), client.probe(_context(spec, s, c))), shared, clients)
@@ -192,8 +192,8 @@ def _round(spec, spread, optimizer, state: FedState, cohort: Cohort, rng: Array)
 
 def _context(spec: client.Spec, shared: PyTree, one: PyTree) -> client.Context:
     round_, key, variables, servers, x, y = shared
-    id_, _, index, ex_mask, n, steps, rows = one
-    data = client.ClientData(x, y, index, ex_mask, n)
+    id_, _, where, ex_mask, n, steps, rows = one
+    data = client.ClientData(x, y, where, ex_mask, n)
     # Randomness belongs to the client, never to its slot.
     own = jax.random.fold_in(key, id_)
     return client.Context(spec, round_, id_, own, servers, rows, variables, data, steps)
@@ -213,7 +213,7 @@ def _train(spec, spread, view: server.View, weights: Array | None, shared, clien
             return (), (sent, ok)
         share = jnp.where(ok, weight, 0)
         part = jax.tree.map(lambda u: jnp.where(ok, u * share.astype(u.dtype), 0), sent.update)
-        return (part, share), (sent._replace(update=()), ok)
+        return (part, share), (sent._replace(update={}), ok)
 
     inputs = (clients, view.mask, weights, dict(view.reports))
     sums, (sent, ok) = mapping.map_sum(spread, one, shared, inputs)
@@ -249,7 +249,7 @@ def _work(spec: client.Spec, spread: mapping.ClientMap, steps: Array, sent: clie
     """Examples trained on, and examples paid for: a chunk costs as much as its longest client."""
     longest = jnp.max(steps.reshape(-1, spread.chunk or steps.shape[0]), 1)
     paid = jnp.sum(longest) * (spread.chunk or steps.shape[0]) * spec.local.batch_size
-    return {'examples': jnp.sum(sent.count), 'examples_paid': paid}
+    return {'examples': jnp.sum(sent.examples), 'examples_paid': paid}
 
 
 def _metrics(methods, view, cohort: Cohort, done, sent: client.Sent, ok: Array) -> dict[str, Array]:
@@ -259,7 +259,7 @@ def _metrics(methods, view, cohort: Cohort, done, sent: client.Sent, ok: Array) 
     up = tree.num_bytes(view.variables) + tree.num_bytes((dict(view.reports), sent.reports)) // len(ok)
     taking_part = jnp.sum(ok.astype(jnp.float32))
     return {
-        'train_loss': jnp.sum(sent.loss_sum) / jnp.maximum(jnp.sum(jnp.where(ok, sent.count, 0)), 1),
+        'train_loss': jnp.sum(sent.loss_sum) / jnp.maximum(jnp.sum(jnp.where(ok, sent.examples, 0)), 1),
         'clients': taking_part,
         'failed': jnp.sum((cohort.mask & ~ok).astype(jnp.float32)),
         'empty': 1 - done.alive.astype(jnp.float32),

@@ -55,7 +55,7 @@ def make_evaluate(spec: client.Spec, spread: client_map.ClientMap, arrange: Call
 
 def _served(spec: client.Spec, state: FedState) -> Variables:
     owner = next((m for m in spec.methods if m.serve is not None), None)
-    if owner is None:
+    if owner is None or owner.serve is None:
         return state.variables
     everyone = jnp.arange(spec.run.num_clients)
     floats = jnp.zeros(0).dtype
@@ -170,14 +170,14 @@ def _adapted(spec, spread, arrange, state: FedState, tests: Tests, cohort: Cohor
 
     def one(shared, inputs):
         parts, x, y, tests, rng = shared
-        id_, index, ex_mask, n, steps, rows, which = inputs
-        data = client.ClientData(x, y, index, ex_mask, n)
+        id_, where, ex_mask, n, steps, rows, which = inputs
+        data = client.ClientData(x, y, where, ex_mask, n)
         ctx = dataclasses.replace(_context(spec, parts, id_, rows), data=data, steps=steps)
         ctx = client.download(dataclasses.replace(ctx, key=jax.random.fold_in(rng, id_)))
         trained = client.fit(ctx, None)
         return (), _set_metrics(spec, ctx, trained.variables, tests, which)
 
-    inputs = (cohort.ids, cohort.index, cohort.ex_mask, n, steps, rows, which)
+    inputs = (cohort.ids, cohort.where, cohort.ex_mask, n, steps, rows, which)
     _, found = client_map.map_sum(spread, one, (parts, cohort.x, cohort.y, tests, rng), inputs)
 
     def in_order(leaf):

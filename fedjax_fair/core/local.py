@@ -80,7 +80,7 @@ def num_batches(n: Any, batch_size: int) -> Any:
 def num_steps(local: Local, phase: Phase, n: Any) -> Any:
     """Optimisation steps of a client with ``n`` examples; none for a client without data."""
     if local.steps is not None and phase.epochs is None:
-        return local.steps * (n > 0)
+        return local.steps * (n > 0) if isinstance(n, int) else jnp.where(n > 0, local.steps, 0)
     return (phase.epochs or local.epochs) * num_batches(n, local.batch_size)
 
 
@@ -109,19 +109,19 @@ class Trained(NamedTuple):
     opt: PyTree
     scratch: dict[str, PyTree]
     loss_sum: Array
-    count: Array
+    examples: Array
 
 
 def train(ctx, local: Local, phase: Phase, state: Trained, *, final: bool) -> Trained:
     """Train one client for one phase, starting from ``state``; ``state.opt`` None starts a fresh optimiser."""
     data, spec = ctx.data, ctx.spec
-    size = min(local.batch_size, data.index.shape[0])
+    size = min(local.batch_size, data.where.shape[0])
     lr = ctx.run.lr(ctx.round) if phase.lr is None else phase.lr
     optimizer = make_optimizer(local._replace(batch_size=size), lr)
     trainable = jax.tree.map(phase.trainable, tree.paths(state.variables['params']))
     steps = num_steps(local, phase, data.n)
     batches = jnp.maximum(num_batches(data.n, size), 1)
-    width = -(-data.index.shape[0] // size) * size
+    width = -(-data.where.shape[0] // size) * size
     order_key, step_key = jax.random.split(ctx.key)
     orders = shuffles(order_key, data.ex_mask, epochs_needed(local, phase, spec.smallest), width)
     if state.opt is None:
@@ -152,7 +152,7 @@ def train(ctx, local: Local, phase: Phase, state: Trained, *, final: bool) -> Tr
             opt,
             scratch,
             old.loss_sum + jnp.sum(jnp.where(batch.mask, aux.losses, 0)),
-            old.count + jnp.sum(batch.mask.astype(old.count.dtype)),
+            old.examples + jnp.sum(batch.mask.astype(old.examples.dtype)),
         )
         return tree.select(step < steps, new, old)
 

@@ -144,11 +144,12 @@ def step(methods: tuple[Method, ...], result: Aggregate, optimizer: Any, opt: Py
     moves, new_opt = optimizer.update(downhill, opt, before['params'])
     after = {k: optax.apply_updates(before[k], result.update[k]) for k in before if k != 'params'}
     after['params'] = optax.apply_updates(before['params'], moves)
-    servers, rows = dict(view.servers), {}
+    servers, rows = dict(view.servers), dict[str, PyTree]()
     for m in methods:
         if m.commit is not None:
-            servers[m.name], own = m.commit(view.of(m), result.updates, result.weights, update)
-            if own is not None:
-                rows[m.name] = own
-    chosen = tree.select(alive, (after, new_opt, servers), (dict(before), opt, dict(view.servers)))
-    return Committed(*chosen, rows, alive)
+            entry, own = m.commit(view.of(m), result.updates, result.weights, update)
+            servers |= {} if entry is None else {m.name: entry}
+            rows |= {} if own is None else {m.name: own}
+    before_all = (dict(before), opt, dict(view.servers))
+    variables, opt, servers = tree.select(alive, (after, new_opt, servers), before_all)
+    return Committed(variables, opt, servers, rows, alive)

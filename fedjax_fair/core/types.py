@@ -66,7 +66,7 @@ class Batch(NamedTuple):
 class Cohort(NamedTuple):
     """The clients of one round.
 
-    Examples are stored once, flat (``x[T, ...]``, ``y[T, ...]``); ``index[C, M]`` points each client at its own and
+    Examples are stored once, flat (``x[T, ...]``, ``y[T, ...]``); ``where[C, M]`` points each client at its own and
     ``ex_mask[C, M]`` marks the real ones. A padding slot has ``mask`` False and ``id == N``. No client's data is
     copied: batches are gathered straight from the flat arrays.
     """
@@ -75,7 +75,7 @@ class Cohort(NamedTuple):
     mask: Array
     x: Array
     y: Array
-    index: Array
+    where: Array
     ex_mask: Array
 
 
@@ -176,7 +176,7 @@ class Method(NamedTuple):
     score: Callable | None = None  # (view, updates) -> [C] log-scores
     reduce: Callable | None = None  # (view, updates, weights) -> update
     finish: Callable | None = None  # (view, updates, weights, update) -> update
-    commit: Callable | None = None  # (view, updates, weights, update) -> (server_entry, rows or None)
+    commit: Callable | None = None  # (view, updates, weights, update) -> (server_entry or None, rows or None)
     serve: Callable | None = None  # (view, clients) -> variables
 
 

@@ -51,7 +51,7 @@ class Examples(NamedTuple):
 
     x: Array
     y: Array
-    index: Array
+    where: Array
     sizes: Array
 
 
@@ -61,8 +61,8 @@ def cohort_of(data: Examples, ids: Array, mask: Array | None = None) -> Cohort:
     mask = ids < clients if mask is None else jnp.asarray(mask) & (ids < clients)
     row = jnp.minimum(ids, clients - 1)
     sizes = jnp.where(mask, data.sizes[row], 0)
-    ex_mask = jnp.arange(data.index.shape[1], dtype=sizes.dtype)[None] < sizes[:, None]
-    return Cohort(ids, mask, data.x, data.y, data.index[row], ex_mask)
+    ex_mask = jnp.arange(data.where.shape[1], dtype=sizes.dtype)[None] < sizes[:, None]
+    return Cohort(ids, mask, data.x, data.y, data.where[row], ex_mask)
 
 
 def index_table(clients: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:

@@ -67,10 +67,17 @@ def make_sampler(kind: str, sizes: np.ndarray, participation: float, schedule: A
 def _checked_schedule(schedule: Any, num_clients: int) -> np.ndarray:
     if schedule is None:
         raise ValueError('--sampler=schedule needs --schedule: client ids per round, such as "0,1;2,3"')
-    table = np.asarray(schedule)
-    if table.ndim != 2 or table.size == 0 or table.min() < 0 or table.max() >= num_clients:
-        raise ValueError(f'--schedule must hold equally many client ids from 0 to {num_clients - 1} for every round')
-    for row in table:
-        if len(set(row.tolist())) < len(row):
-            raise ValueError(f'--schedule names a client twice in one round: {row.tolist()}')
-    return table
+    rows = [list(row) for row in schedule]
+    ids = [client for row in rows for client in row]
+    if len({len(row) for row in rows}) != 1 or not ids or min(ids) < 0 or max(ids) >= num_clients:
+        raise ValueError(
+            f'--schedule={_written(rows)} must hold equally many client ids from 0 to {num_clients - 1} for every round'
+        )
+    for row in rows:
+        if len(set(row)) < len(row):
+            raise ValueError(f'--schedule={_written(rows)} names a client twice in one round: {_written([row])}')
+    return np.array(rows, np.int32)
+
+
+def _written(rows: list[list[int]]) -> str:
+    return ';'.join(','.join(map(str, row)) for row in rows)

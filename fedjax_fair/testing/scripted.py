@@ -121,7 +121,8 @@ class _Script(NamedTuple):
 
 def _play(methods: tuple[Method, ...], variables: Variables, run: Run, script: _Script) -> Scripted:
     optimizer = next((m.server_opt for m in methods if m.server_opt is not None), optax.scale(-1.0))
-    servers, clients = {}, {}
+    servers: dict[str, PyTree] = {}
+    clients: dict[str, PyTree] = {}
     for m in methods:
         entry, row = m.init(variables, run) if m.init is not None else (None, None)
         servers |= {} if entry is None else {m.name: entry}
@@ -190,7 +191,8 @@ def _report(methods, run: Run, shared, id_, n, rows, update, steps, given):
         spec, number, id_, jax.random.key(0), servers, rows, variables, data, steps, probe=given, given=given
     )
     after = jax.tree.map(jnp.add, variables, update)
-    new_rows, found = {}, {}
+    new_rows: dict[str, PyTree] = {}
+    found: dict[str, Array] = {}
     for m in methods:
         if m.report is not None:
             new_rows[m.name], said = m.report(ctx.of(m), client.start_scratch(ctx)[m.name], variables, after)

@@ -25,24 +25,24 @@ class Config:
     seeds: tuple[int, ...] = setting((0,), 'seeds of initialisation, batch order and client sampling')
     data_seed: int = setting(0, 'seed of data and partition, the same for all seeds')
     # local training
-    local_epochs: int = setting(1, 'passes over its data that a client makes per round')
-    local_steps: int | None = setting(None, 'batches per round instead of epochs')
-    batch_size: int = setting(32, 'examples per local step')
-    lr: float = setting(0.05, 'local learning rate')
-    lr_decay: float = setting(1.0, 'factor on the learning rate after every round')
-    local_optimizer: str = setting('sgd', 'sgd, nesterov, adam, adamw, rmsprop or adagrad')
-    momentum: float = setting(0.0, 'momentum of sgd')
-    weight_decay: float = setting(0.0, 'L2 weight decay (decoupled for adamw)')
-    clip_norm: float | None = setting(None, 'largest norm of a local gradient')
-    keep_optimizer: bool = setting(False, "carry each client's optimiser state to its next round")
-    augment: str = setting('', 'random crop, flip, affine, joined by +')
+    local_epochs: int = setting(1, 'passes over its data that a client makes per round', 'local')
+    local_steps: int | None = setting(None, 'batches per round instead of epochs', 'local')
+    batch_size: int = setting(32, 'examples per local step', 'local')
+    lr: float = setting(0.05, 'local learning rate', 'local')
+    lr_decay: float = setting(1.0, 'factor on the learning rate after every round', 'local')
+    local_optimizer: str = setting('sgd', 'sgd, nesterov, adam, adamw, rmsprop or adagrad', 'local')
+    momentum: float = setting(0.0, 'momentum of sgd', 'local')
+    weight_decay: float = setting(0.0, 'L2 weight decay (decoupled for adamw)', 'local')
+    clip_norm: float | None = setting(None, 'largest norm of a local gradient', 'local')
+    keep_optimizer: bool = setting(False, "carry each client's optimiser state to its next round", 'local')
+    augment: str = setting('', 'random crop, flip, affine, joined by +', 'local')
     # who takes part
-    participation: float = setting(1.0, 'share of clients sampled each round')
-    sampler: str = setting('uniform', 'uniform, size (chances by examples) or schedule')
-    schedule: str = setting('', 'client ids per round for --sampler=schedule, such as 0,1;2,3')
-    dropout: float = setting(0.0, 'chance that a sampled client drops out of the round')
+    participation: float = setting(1.0, 'share of clients sampled each round', 'clients')
+    sampler: str = setting('uniform', 'uniform, size (chances by examples) or schedule', 'clients')
+    schedule: str = setting('', 'client ids per round for --sampler=schedule, such as 0,1;2,3', 'clients')
+    dropout: float = setting(0.0, 'chance that a sampled client drops out of the round', 'clients')
     # data
-    clients: int | None = setting(None, 'number of clients', 'data')
+    num_clients: int | None = setting(None, 'number of clients', 'data')
     split_by: str | None = setting(None, 'how examples are dealt to clients', 'data')
     alpha: float | None = setting(None, 'concentration of a Dirichlet split', 'data')
     classes_per_client: int | None = setting(None, 'classes each client holds', 'data')
@@ -53,9 +53,11 @@ class Config:
     image_size: int | None = setting(None, 'side to which images are resized', 'data')
     truncate: bool = setting(False, 'cut all clients to the size of the smallest', 'data')
     # evaluation
-    eval_every: int = setting(5, 'rounds between evaluations')
-    last_k: int = setting(5, 'reported accuracies are means over the last k evaluations')
-    adapt_every: int = setting(0, 'rounds between evaluations of locally adapted models; 0: only at the end')
+    eval_every: int = setting(5, 'rounds between evaluations', 'evaluation')
+    last_k: int = setting(5, 'reported accuracies are means over the last k evaluations', 'evaluation')
+    adapt_every: int = setting(
+        0, 'rounds between evaluations of locally adapted models; 0: only at the end', 'evaluation'
+    )
     # hyper-parameters of methods, '--part.key=value'
     hyper: dict[str, Any] = dataclasses.field(default_factory=dict)
     # how it is computed
@@ -92,7 +94,7 @@ _AT_LEAST = {
     'last_k': 1,
     'adapt_every': 0,
     'checkpoint_every': 0,
-    'clients': 1,
+    'num_clients': 1,
     'chunk': 1,
     'devices': 1,
     'data_seed': 0,

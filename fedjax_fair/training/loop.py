@@ -137,21 +137,25 @@ class _Runner:
 
     def _evaluate(self, losses: np.ndarray, data, tests, display: Display) -> str:
         """Evaluate all lanes, write their lines, and say how fair the models are now."""
-        x = self.x
-        kinds = (*x.kinds, 'adapted') if self._adapt_due() else x.kinds
-        args = (x.lanes, self.states, tests, data if 'adapted' in kinds else None)
-        if kinds not in self.evaluators:
-            with display.compiling('evaluation') as clock:
-                self.evaluators[kinds] = x.program.evaluate.lower(*args, kinds=kinds).compile()
-            self.tallies['compile_seconds'] += clock.seconds
-        found = jax.device_get(self.evaluators[kinds](*args))
-        seeds, lines = self.config.seeds, []
+        found = self._found(self.x.kinds, display, tests, None)
+        if self._adapt_due():
+            found |= self._found(('adapted',), display, tests, data)
+        seeds, lines, federation = self.config.seeds, [], self.x.federation
         for lane, loss in enumerate(losses):
             own = jax.tree.map(lambda leaf, lane=lane: leaf[lane], found)
-            lines.append(results.evaluation_line(self.done, seeds[lane % len(seeds)], float(loss), own, x.federation))
+            lines.append(results.evaluation_line(self.done, seeds[lane % len(seeds)], float(loss), own, federation))
         for number, history in enumerate(self.histories):
             history.append(lines[number * len(seeds) : (number + 1) * len(seeds)])
         return fairness_note([line['global'] for line in lines])
+
+    def _found(self, kinds: tuple[str, ...], display: Display, tests, data) -> dict[str, Any]:
+        """Metrics of these kinds of model; their program is compiled when it is first needed."""
+        args = (self.x.lanes, self.states, tests, data)
+        if kinds not in self.evaluators:
+            with display.compiling(f'evaluation of {" and ".join(kinds)} models') as clock:
+                self.evaluators[kinds] = self.x.program.evaluate.lower(*args, kinds=kinds).compile()
+            self.tallies['compile_seconds'] += clock.seconds
+        return jax.device_get(self.evaluators[kinds](*args))
 
     def _checkpoint(self) -> None:
         every = self.config.checkpoint_every

@@ -25,9 +25,13 @@ def point_name(point: Mapping[str, float]) -> str:
 
 def check_out(out: pathlib.Path, *, resume: bool, overwrite: bool) -> None:
     """Refuse an output directory that is taken; touches nothing."""
-    if out.exists() and not out.is_dir():
+    try:
+        is_file, taken = out.is_file(), out.is_dir() and any(out.iterdir())
+    except OSError as error:
+        raise ValueError(f'--out={out} cannot be read: {error.strerror or error}') from None
+    if is_file:
         raise ValueError(f'--out={out} is a file; name a directory')
-    if not out.exists() or not any(out.iterdir()):
+    if not taken:
         return
     if not (resume or overwrite):
         raise ValueError(f'--out={out} exists; pass --resume, --overwrite or another --out')

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -36,6 +37,14 @@ class Program(NamedTuple):
     advance: Callable
     evaluate: Callable
     horizon: int
+
+
+def make_lanes(points: Sequence[Mapping[str, float]], seeds: Sequence[int]) -> Lane:
+    """Every point times every seed, stacked; points vary slowest."""
+    pairs = list(itertools.product(points, seeds))
+    floats = jnp.zeros(0).dtype
+    hyper = {name: jnp.asarray([point[name] for point, _ in pairs], floats) for name in points[0]}
+    return Lane(jnp.asarray([seed for _, seed in pairs], jnp.uint32), hyper)
 
 
 def key_of(seed: Array, stream: int) -> Array:

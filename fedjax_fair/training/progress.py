@@ -83,7 +83,7 @@ class Display:
         """Show the round just finished; ``fairness`` is given when there was an evaluation."""
         speed = (done - self._start) / max(time.perf_counter() - self._begun, 1e-9)
         self._fairness = fairness or self._fairness
-        self._note = ' '.join(filter(None, [f'loss {loss:.4f}', self._fairness, f'{speed:.2f} rounds/s']))
+        self._note = ' '.join(filter(None, [f'loss {loss:.4g}', self._fairness, f'{speed:.2f} rounds/s']))
         if self._live.is_started:
             self._bar.update(self._task, completed=done, note=self._note)
         elif fairness:

@@ -22,6 +22,8 @@ from fedjax_fair.training.config import Config
 
 PACKAGES = ('fedjax-fair', 'jax', 'jaxlib', 'flax', 'optax', 'orbax-checkpoint', 'numpy', 'scikit-learn')
 
+FACTS = ('versions', 'commit', 'command', 'platform', 'device_count', 'notes')  # in config.json beside the settings
+
 
 def versions() -> dict[str, str]:
     """Versions of Python and the packages that decide the numbers."""

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
+import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from fedjax_fair.core import Local, build
 from fedjax_fair.core import client_map as mapping
+from fedjax_fair.core.client_map import ClientMap
 from fedjax_fair.core.evaluate import personalises
 from fedjax_fair.core.local import OPTIMIZERS
 from fedjax_fair.core.types import Algorithm, Model, Task
@@ -24,7 +24,7 @@ from fedjax_fair.methods import defaults, make_methods, resolve_hyper
 from fedjax_fair.metrics import classification
 from fedjax_fair.models import MODELS, NORMS, make_model, use_conv
 from fedjax_fair.training.config import DATA_OPTIONS, Config, check
-from fedjax_fair.training.program import Lane, Program, make_program
+from fedjax_fair.training.program import Lane, Program, make_lanes, make_program
 from fedjax_fair.training.results import with_point
 
 CHOICES: dict[str, tuple[str, ...]] = {
@@ -84,17 +84,15 @@ def prepare(config: Config, points: Sequence[Mapping[str, float]] = ({},)) -> Ex
     """Check the settings, load the data and build the (not yet compiled) programs."""
     config, points = checked(config), tuple(dict(point) for point in points)
     methods = make_methods(config.recipe, config.hyper)
-    swept = _checked_points(config, points)
+    _check_points(config, points)
     available = _available(config.devices)
     augment = make_augment(config.augment) if config.augment else None
     use_conv(config.conv)
     federation = load_federation(config)
     if augment and federation.x.ndim != 4:
-        raise ValueError(
-            f'--augment={config.augment} needs images, but {federation.name} has {federation.x.ndim - 1}-D inputs'
-        )
+        raise ValueError(f'--augment={config.augment} needs images, not inputs of shape {federation.x.shape[1:]}')
     task = classification(federation.num_classes)
-    model = make_model(model_name(config, federation), federation.num_classes, config.norm)
+    model = _model(config, federation)
     sampler = make_sampler(config.sampler, federation.sizes, config.participation, _schedule(config.schedule))
     clients, lanes = _spread(config, sampler, available, len(points) * len(config.seeds))
 
@@ -112,6 +110,8 @@ def prepare(config: Config, points: Sequence[Mapping[str, float]] = ({},)) -> Ex
         )
 
     algorithm = factory({})
+    for name in set(points[0]) & set(algorithm.facts['fixed_by']):
+        raise ValueError(f'--grid={name}: {algorithm.facts["fixed_by"][name]} fixes it, so there is nothing to sweep')
     return Experiment(
         config=config,
         points=points,
@@ -120,7 +120,7 @@ def prepare(config: Config, points: Sequence[Mapping[str, float]] = ({},)) -> Ex
         task=task,
         algorithm=algorithm,
         program=_program(config, factory, sampler, clients, lanes),
-        lanes=_lanes(points, swept, config.seeds),
+        lanes=make_lanes(points, config.seeds),
         kinds=('global', 'deployed') if personalises(methods) else ('global',),
         notes=_notes(config, algorithm),
     )
@@ -128,10 +128,13 @@ def prepare(config: Config, points: Sequence[Mapping[str, float]] = ({},)) -> Ex
 
 def load_federation(config: Config) -> Federation:
     """The scenario of a config; it refuses options it does not read, so only those given are passed."""
-    given = {name: getattr(config, name) for name in DATA_OPTIONS if getattr(config, name) not in (None, False, ())}
-    if 'clients' in given:
-        given['num_clients'] = given.pop('clients')
-    return make_scenario(config.scenario, data_seed=config.data_seed, **given)
+    given = [(name, getattr(config, name)) for name in sorted(DATA_OPTIONS)]
+    return _load(config.scenario, config.data_seed, tuple(pair for pair in given if pair[1] not in (None, False, ())))
+
+
+@functools.lru_cache(maxsize=1)  # the recipes of a comparison share their data
+def _load(scenario: str, data_seed: int, options: tuple[tuple[str, Any], ...]) -> Federation:
+    return make_scenario(scenario, data_seed=data_seed, **dict(options))
 
 
 def model_name(config: Config, federation: Federation) -> str:
@@ -144,7 +147,17 @@ def model_name(config: Config, federation: Federation) -> str:
     return 'lenet' if shape[-1] == 3 else 'mlp'
 
 
-def _checked_points(config: Config, points: Sequence[Mapping[str, float]]) -> tuple[str, ...]:
+def _model(config: Config, federation: Federation) -> Model:
+    name = model_name(config, federation)
+    model, shape = make_model(name, federation.num_classes, config.norm), federation.x.shape[1:]
+    try:
+        jax.eval_shape(lambda: model.init(jax.random.key(0), jnp.zeros((1, *shape))))
+    except (ValueError, TypeError, ZeroDivisionError):
+        raise ValueError(f'--model={name} cannot take inputs of shape {shape}; choose another --model') from None
+    return model
+
+
+def _check_points(config: Config, points: Sequence[Mapping[str, float]]) -> None:
     floats = [f'{p}.{k}' for p in config.recipe.split('+') for k, v in defaults(p).items() if isinstance(v, float)]
     for name in points[0]:
         if name not in (*LOCAL_FLOATS, *floats):
@@ -154,7 +167,6 @@ def _checked_points(config: Config, points: Sequence[Mapping[str, float]]) -> tu
         check(with_point(config, point))
     if len({tuple(point.items()) for point in points}) < len(points):
         raise ValueError(f'--grid: a value of {", ".join(points[0])} is given twice')
-    return tuple(points[0])
 
 
 def _local(config: Config, hyper: Mapping[str, Any]) -> Local:
@@ -189,19 +201,17 @@ def _available(devices: int | None) -> int:
     return devices or found
 
 
-def _spread(
-    config: Config, sampler: Sampler, available: int, lanes: int
-) -> tuple[mapping.ClientMap, mapping.ClientMap]:
+def _spread(config: Config, sampler: Sampler, available: int, lanes: int) -> tuple[ClientMap, ClientMap]:
     """Who gets the devices: the clients of a cohort, unless there are enough lanes to keep every device busy."""
     if config.client_map == 'auto' and available > 1 and (lanes % available == 0 or lanes >= 4 * available):
         inside = mapping.resolve('auto', devices=1, chunk=config.chunk)
-        return inside, mapping.ClientMap(1, mapping.client_mesh(available))
+        return inside, ClientMap(1, mapping.client_mesh(available))
     cohort = jax.eval_shape(sampler, jax.random.key(0), jnp.int32(0)).shape[0]
     clients = mapping.resolve(config.client_map, devices=min(available, cohort), chunk=config.chunk)
-    return clients, mapping.ClientMap(1)
+    return clients, ClientMap(1)
 
 
-def _placement(clients: mapping.ClientMap, lanes: mapping.ClientMap) -> jax.sharding.Sharding | None:
+def _placement(clients: ClientMap, lanes: ClientMap) -> jax.sharding.Sharding | None:
     """States live on every device that works on them."""
     mesh = lanes.mesh or clients.mesh
     return None if mesh is None else jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
@@ -218,12 +228,6 @@ def _program(config: Config, factory: Callable, sampler: Sampler, clients, lanes
         lane_map=lanes,
         placement=_placement(clients, lanes),
     )
-
-
-def _lanes(points: Sequence[Mapping[str, float]], names: Sequence[str], seeds: Sequence[int]) -> Lane:
-    pairs = list(itertools.product(points, seeds))
-    hyper = {name: jnp.asarray([point[name] for point, _ in pairs], jnp.zeros(0).dtype) for name in names}
-    return Lane(jnp.asarray(np.array([seed for _, seed in pairs]), jnp.uint32), hyper)
 
 
 def _notes(config: Config, algorithm: Algorithm) -> tuple[str, ...]:

@@ -1,0 +1,37 @@
+# `make demo` and `make test` set up .venv by themselves; PYTHON names another interpreter than python3.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/ready
+
+.PHONY: demo test test-long check format bench clean
+.DEFAULT_GOAL := demo
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "fedjax_fair needs Python 3.11 or newer; set PYTHON=...")'
+	$(PYTHON) -m venv .venv
+	PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+demo: $(READY)  ## Compare five recipes on embedded data, print the table, write the report.
+	$(BIN)/fedjax-fair compare --config=experiments/demo.flags --out=runs/demo --overwrite
+
+test: $(READY)  ## The test suite.
+	$(BIN)/python -m pytest --numprocesses=auto --dist=loadgroup -m 'not long'
+
+test-long: $(READY)  ## What does not fit into `make test`.
+	$(BIN)/python -m pytest --numprocesses=auto --dist=loadgroup -m long
+
+bench: $(READY)  ## Speed beside other simulators, each in an environment of its own.
+	$(BIN)/python -m benchmarks.peers.compare --job=w1 --rounds=30
+
+check: $(READY)  ## Lint, formatting and types.
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(READY)  ## Put code into shape.
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:  ## Remove the environment and caches, never results.
+	rm -rf .venv .cache build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache

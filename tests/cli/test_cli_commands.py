@@ -1,0 +1,162 @@
+"""The commands from flags to files: run, compare, sweep, report, list, help."""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from fedjax_fair.cli import main
+from fedjax_fair.data import scenario_names
+from fedjax_fair.methods import RECIPES, defaults
+from fedjax_fair.models import MODELS
+from fedjax_fair.training import Config, Interrupted, loop
+
+pytestmark = pytest.mark.xdist_group('cli_commands')
+REPORT = {'report.html', 'table.md', 'table.csv'}
+RUN = {'config.json', 'metrics.jsonl', 'summary.json'}
+
+
+def names(folder: pathlib.Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+@pytest.fixture(scope='module')
+def compared(command, toy, tmp_path_factory):
+    out = tmp_path_factory.mktemp('compare') / 'out'
+    return out, command('compare', *toy, '--recipes=fedavg,fedprox', '--fedprox.mu=0.5', f'--out={out}')
+
+
+def test_compare_prints_one_table_and_writes_one_report(compared):
+    out, found = compared
+    assert found.code == 0 and found.err == ''
+    assert names(out) >= REPORT | {'fedavg', 'fedprox'}
+    assert any(name.endswith('.png') for name in names(out))
+    assert names(out / 'fedavg') >= RUN and names(out / 'fedprox') >= RUN
+    for recipe in ('fedavg', 'fedprox'):
+        assert re.search(rf'^ *{recipe} ', found.out, re.MULTILINE)
+        assert recipe in (out / 'report.html').read_text() and recipe in (out / 'table.csv').read_text()
+    assert found.out.rstrip().endswith(f'report: {out / "report.html"}')
+
+
+def test_compare_gives_hyper_parameters_to_their_recipe(compared):
+    out, _ = compared
+    read = {name: json.loads((out / name / 'config.json').read_text()) for name in ('fedavg', 'fedprox')}
+    assert read['fedavg']['hyper'] == {} and read['fedprox']['hyper'] == {'fedprox.mu': 0.5}
+
+
+def test_compare_resumed_skips_finished_recipes(compared, command, toy, monkeypatch):
+    out, _ = compared
+    kept = (out / 'fedavg' / 'summary.json').stat().st_mtime_ns
+    (out / 'fedprox' / 'summary.json').unlink()
+    started = []
+    runner = loop._Runner
+    monkeypatch.setattr(loop, '_Runner', lambda x, *args: started.append(x.config.recipe) or runner(x, *args))
+    words = ['compare', *toy, '--recipes=fedavg,fedprox', '--fedprox.mu=0.5', f'--out={out}']
+    assert command(*words).code == 2  # taken
+    assert command(*words, '--resume').code == 0
+    assert started == ['fedprox'] and (out / 'fedprox' / 'summary.json').exists()
+    assert (out / 'fedavg' / 'summary.json').stat().st_mtime_ns == kept
+
+
+def test_report_is_drawn_again(compared, command):
+    out, found = compared
+    (out / 'report.html').unlink()
+    again = command('report', f'--out={out}')
+    assert again.code == 0 and (out / 'report.html').exists()
+    assert again.out == found.out
+
+
+def test_run_repeated_from_its_config_json(compared, command, tmp_path):
+    out, _ = compared
+    kept, again = out / 'fedprox', tmp_path / 'again'
+    found = command('run', f'--config={kept / "config.json"}', '--quiet', f'--out={again}')
+    assert found.code == 0 and names(again) >= RUN | REPORT
+    assert any(name.endswith('.png') for name in names(again))
+    assert (again / 'metrics.jsonl').read_text() == (kept / 'metrics.jsonl').read_text()
+
+
+def test_sweep_writes_a_directory_per_point_and_one_report(command, toy, tmp_path):
+    out = tmp_path / 'out'
+    found = command('sweep', *toy, '--recipe=fedprox', '--grid=fedprox.mu=0,1', '--grid=lr=0.1', f'--out={out}')
+    assert found.code == 0
+    assert names(out) >= REPORT | {'fedprox.mu=0,lr=0.1', 'fedprox.mu=1,lr=0.1'}
+    assert 'fedprox.mu=1,lr=0.1' in (out / 'report.html').read_text()
+
+
+@pytest.mark.parametrize('stop', [Interrupted('stopped after round 3; go on with --resume'), KeyboardInterrupt()])
+def test_interruption_is_told_and_exits_130(command, toy, tmp_path, monkeypatch, stop):
+    def interrupted(*args, **kwargs):
+        raise stop
+
+    monkeypatch.setattr(main, 'train', interrupted)
+    found = command('run', *toy, f'--out={tmp_path / "out"}')
+    assert found.code == 130 and found.err.count('\n') == 1 and '--resume' in found.err
+
+
+def test_list_names_everything(command):
+    text = command('list').out
+    for part in (*RECIPES, *MODELS, *scenario_names()):
+        assert re.search(rf'^  {re.escape(part)} ', text, re.MULTILINE), part
+    assert f'--fedprox.mu={defaults("fedprox")["mu"]}' in text
+
+
+def test_list_for_machines(command):
+    found = json.loads(command('list', '--json').out)
+    assert set(found) == {'recipes', 'scenarios', 'models'}
+    assert set(found['recipes']) == set(RECIPES) and set(found['models']) == set(MODELS)
+    assert found['recipes']['fedprox']['hyper'] == defaults('fedprox')
+    assert all(recipe['about'] for recipe in found['recipes'].values())
+
+
+@pytest.mark.parametrize('word', ['--help', '-h', '--helpfull'])
+def test_help_shows_the_flags_in_groups(monkeypatch, capsys, word):
+    monkeypatch.setattr(sys, 'argv', ['fedjax-fair', 'run', word])
+    with pytest.raises(SystemExit) as left:
+        main.console()
+    shown = capsys.readouterr().out
+    assert left.value.code == 0
+    for name in set(Config.__dataclass_fields__) - {'hyper'}:
+        assert shown.count(f'  --{name} ') == 1, name
+    for title in ('what is run', 'local training', 'who takes part', 'data', 'evaluation', 'how it is computed'):
+        assert f'\n{title}:\n' in shown
+    assert '--out' in shown and '--resume' in shown and '--grid' not in shown
+    assert '--fedprox' not in shown and '--recipe.key=value' in shown
+
+
+@pytest.mark.parametrize(('words', 'code'), [(['--help'], 0), (['help'], 0), ([], 2)])
+def test_usage(monkeypatch, capsys, words, code):
+    monkeypatch.setattr(sys, 'argv', ['fedjax-fair', *words])
+    with pytest.raises(SystemExit) as left:
+        main.console()
+    shown = capsys.readouterr().out
+    assert left.value.code == code and all(f'\n  {name} ' in shown for name in main.COMMANDS)
+
+
+def test_ctrl_c_in_a_real_process(toy, tmp_path):
+    """Ctrl-C, a checkpoint, exit code 130, a hint; no chatter of libraries on the way."""
+    program = shutil.which('fedjax-fair') or str(pathlib.Path(sys.executable).parent / 'fedjax-fair')
+    words = [*toy[:-1], '--rounds=1000000', '--eval_every=100', f'--out={tmp_path / "out"}']
+    environment = {**os.environ, 'JAX_PLATFORMS': 'cpu', 'MPLBACKEND': 'agg'}
+    process = subprocess.Popen([program, 'run', *words], stderr=subprocess.PIPE, text=True, env=environment)
+    seen = []
+    for line in process.stderr:
+        seen.append(line)
+        if ' round 100/' in line:
+            process.send_signal(signal.SIGINT)
+            break
+    seen += process.stderr.readlines()
+    assert process.wait(60) == 130
+    assert re.fullmatch(
+        r'fedjax-fair: stopped after round \d+ of 1000000; checkpoint in .*/checkpoints; '
+        r'go on with the same command and --resume\n',
+        seen[-1],
+    )
+    assert all(line.startswith('fedavg on gaussian_toy_1: ') for line in seen[:-1]), seen
+    assert any('compiling rounds' in line for line in seen)
+    assert any((tmp_path / 'out' / 'checkpoints').iterdir())

@@ -1,0 +1,197 @@
+"""A user's mistake: one line on standard error that names the flag, exit code 2, nothing compiled, nothing left."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import time
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from fedjax_fair.cli.mistakes import is_deliberate
+from fedjax_fair.core import client_map
+from fedjax_fair.data.federation import index_table
+from fedjax_fair.data.samplers import cohort_size
+from fedjax_fair.training import loop
+from fedjax_fair.training.output import point_name
+from fedjax_fair.training.results import read_json
+
+TOY = '--scenario=gaussian_toy_1'
+CHOICES = 'is not one of '
+RUN_MISTAKES = [
+    (['--recipe=nope'], "recipe 'nope'", 'fedavg, uniform, fedprox'),
+    (['--recipe=fedprx'], "recipe 'fedprx'", "did you mean 'fedprox'?"),
+    (['--recipe='], "recipe ''", 'fedavg'),
+    (['--recipe=fedavg+fedavg'], 'fedavg', 'listed twice'),
+    (['--recipe=fedadam+fedyogi'], 'server_adam and server_yogi', 'only one method'),
+    (['--scenario=nope'], '--scenario=nope', 'digits_domains, digits_labels, gaussian_toy_1'),
+    (['--scenario=npz'], '--scenario=npz', 'npz:PATH'),
+    (['--scenario=npz:/no/such.npz'], '--scenario=npz:/no/such.npz', 'no such file'),
+    (['--model=nope'], '--model=nope', CHOICES + 'auto, logreg, mlp'),
+    (['--model=cnn'], '--model=cnn', 'inputs of shape (2,)'),
+    (['--norm=nope'], '--norm=nope', CHOICES + 'batch, group, none, stateless'),
+    (['--norm=batch'], 'norm', 'choose one of cnn, lenet, resnet10'),
+    (['--local_optimizer=nope'], '--local_optimizer=nope', CHOICES + 'sgd, nesterov, adam'),
+    (['--sampler=nope'], '--sampler=nope', CHOICES + 'uniform, size, schedule'),
+    (['--client_map=nope'], '--client_map=nope', CHOICES + 'auto, vmap, chunked, sharded'),
+    (['--conv=nope'], '--conv=nope', CHOICES + 'auto, exact'),
+    (['--augment=crop+nope'], "--augment=crop+nope: 'nope'", CHOICES + 'crop, flip, affine'),
+    (['--augment=crop'], '--augment=crop', 'needs images'),
+    (['--recipe=fedprox', '--fedprox.nu=1'], '--fedprox.nu=1', 'it has: mu'),
+    (['--recipe=fedprox', '--fedprox.mu=much'], '--fedprox.mu=much', 'expected a float such as'),
+    (['--recipe=fedprox', '--fedprox.mu=nan'], '--fedprox.mu=nan', 'finite'),
+    (['--fedprox.mu=1'], '--fedprox.mu=1', "not a part of recipe 'fedavg'"),
+    (['--fedprox.mu'], '--fedprox.mu', 'write --fedprox.mu=VALUE'),
+    (['--lr=fast'], '--lr=fast', 'could not convert'),
+    (['--lr=0'], '--lr=0.0', 'above 0'),
+    (['--lr=inf'], '--lr=inf', 'finite'),
+    (['--lrr=1'], "'lrr'", 'Did you mean: lr'),
+    (['--participation=0'], '--participation=0.0', 'above 0'),
+    (['--participation=2'], '--participation=2.0', 'at most 1'),
+    (['--dropout=1.5'], '--dropout=1.5', 'at most 1'),
+    (['--dropout=nan'], '--dropout=nan', 'finite'),
+    (['--rounds=-1'], '--rounds=-1', 'at least 1'),
+    (['--rounds=0'], '--rounds=0', 'at least 1'),
+    (['--rounds=2.5'], '--rounds=2.5', 'invalid literal'),
+    (['--seeds=0,1,0'], '--seeds=0,1,0', 'different whole numbers'),
+    (['--seeds=a'], '--seeds=a', 'whole numbers separated by commas'),
+    (['--seeds='], '--seeds=', 'different whole numbers'),
+    (['--batch_size=0'], '--batch_size=0', 'at least 1'),
+    (['--devices=999'], '--devices=999', 'available'),
+    (['--num_clients=3'], '--num_clients=3', '--data_seed'),
+    (['--scenario=digits_labels', '--classes_per_client=11'], 'classes_per_client', 'between 1 and the 10 classes'),
+    (['--schedule=0;1'], '--schedule=0;1', '--sampler=schedule'),
+    (['--sampler=schedule'], '--sampler=schedule', 'needs --schedule'),
+    (['--sampler=schedule', '--schedule=0;x'], '--schedule', '0,1;2,3'),
+    (['--sampler=schedule', '--schedule=0;1', '--participation=0.5'], '--participation=0.5', 'does not apply'),
+    (['--config=/no/such/file'], '--config=/no/such/file', 'No such file'),
+    (['--config'], '--config=FILE', 'write'),
+    (['--resume=perhaps'], '--resume=perhaps', 'boolean'),
+    (['--recipes=fedavg'], '--recipes', 'flag of compare'),
+    (['--grid=lr=1'], '--grid', 'flag of sweep'),
+    (['junk'], "'junk'", '--name=value'),
+]
+OTHER_MISTAKES = [
+    ('compare', ['--recipes=fedavg,nope'], "recipe 'nope'", 'fedprox'),
+    ('compare', ['--recipes=fedavg,fedavg'], '--recipes=fedavg,fedavg', 'twice'),
+    ('compare', ['--recipes=fedavg,fedadam+fedyogi'], 'server_adam and server_yogi', 'only one'),
+    ('compare', ['--recipe=fedavg'], '--recipes', 'not --recipe'),
+    ('compare', ['--recipes=fedavg', '--fedprox.mu=1'], '--fedprox.mu=1', '--recipes=fedavg'),
+    ('sweep', [], '--grid', 'name=v1,v2'),
+    ('sweep', ['--grid=lr'], '--grid=lr', 'with numbers'),
+    ('sweep', ['--grid=lr=0.1,0.1'], 'lr', 'different values'),
+    ('sweep', ['--grid=lr=0.1', '--grid=lr=0.2'], '--grid=lr=0.2', 'twice'),
+    ('sweep', ['--grid=rounds=1,2'], '--grid=rounds', 'lr, momentum, weight_decay'),
+    ('report', [], '--out', 'directory with results'),
+    ('list', ['--grid=lr=1'], '--grid', 'flag of sweep'),
+]
+
+
+@pytest.mark.parametrize(
+    ('name', 'words', 'flag', 'help'), [('run', *mistake) for mistake in RUN_MISTAKES] + OTHER_MISTAKES
+)
+def test_one_line_nothing_compiled_nothing_left(command, tmp_path, monkeypatch, name, words, flag, help):
+    def refuse(*args, **kwargs):
+        raise AssertionError('got as far as running')
+
+    monkeypatch.setattr(loop, '_Runner', refuse)
+    out = tmp_path / 'out'
+    given = [] if any(word.startswith('--scenario') for word in words) else [TOY]
+    found = command(name, *given, f'--out={out}', *words)
+    assert found.code == 2 and found.out == ''
+    assert found.err.startswith('fedjax-fair: error: ') and found.err.endswith('\n') and found.err.count('\n') == 1
+    assert flag in found.err and help in found.err
+    assert not out.exists()
+
+
+def test_out_is_a_file(command, tmp_path):
+    (tmp_path / 'file').write_text('kept')
+    found = command('run', TOY, f'--out={tmp_path / "file"}')
+    assert found.code == 2 and f'--out={tmp_path / "file"} is a file; name a directory' in found.err
+    below = command('run', TOY, f'--out={tmp_path / "file" / "below"}')
+    assert below.code == 2 and 'cannot be written: Not a directory' in below.err
+    assert (tmp_path / 'file').read_text() == 'kept'
+
+
+@pytest.mark.parametrize(('method', 'told'), [('mkdir', 'cannot be written'), ('is_dir', 'cannot be read')])
+def test_out_is_forbidden(command, tmp_path, monkeypatch, method, told):
+    """The test may run as root, who may do anything: let the file system say no."""
+    kept = getattr(pathlib.Path, method)
+
+    def forbidden(self, *args, **kwargs):
+        if self == tmp_path / 'out':
+            raise PermissionError(13, 'Permission denied')
+        return kept(self, *args, **kwargs)
+
+    monkeypatch.setattr(pathlib.Path, method, forbidden)
+    found = command('run', TOY, f'--out={tmp_path / "out"}')
+    assert (found.code, found.err) == (2, f'fedjax-fair: error: --out={tmp_path / "out"} {told}: Permission denied\n')
+
+
+def test_report_of_a_directory_without_runs(command, tmp_path):
+    found = command('report', f'--out={tmp_path}')
+    assert found.code == 2 and 'holds no finished run' in found.err
+
+
+def _caught(call):
+    try:
+        call()
+    except ValueError as error:
+        return error
+    raise AssertionError('no error')
+
+
+def test_our_checks_are_mistakes_of_the_user():
+    assert is_deliberate(_caught(lambda: cohort_size(3, 0.0)))
+    assert is_deliberate(_caught(lambda: client_map.resolve('nope')))
+
+
+def _unequal_clients():
+    clients = (jnp.ones(2), jnp.ones(3))
+    return client_map.map_sum(client_map.ClientMap(), lambda shared, one: ((), one), (), clients)
+
+
+def test_errors_of_libraries_and_builtins_are_bugs(tmp_path):
+    (tmp_path / 'bad.json').write_text('{')
+    bugs = {
+        'a builtin called by us': lambda: point_name({'lr': 'fast'}),
+        'a Python library called by us': lambda: read_json(tmp_path / 'bad.json'),
+        'a check of jax, whose frames jax hides': _unequal_clients,
+        'a check of numpy': lambda: index_table([np.arange(2), np.arange(6).reshape(2, 3)]),
+        'a raise outside this package': lambda: json.loads('{'),
+    }
+    for where, call in bugs.items():
+        assert not is_deliberate(_caught(call)), where
+    assert not is_deliberate(ValueError('never raised'))
+
+
+def test_a_bug_shows_its_traceback(command, tmp_path, monkeypatch):
+    monkeypatch.setattr(loop.output, 'point_name', lambda point: float('not a number'))
+    with pytest.raises(ValueError, match='could not convert'):
+        command('sweep', TOY, f'--out={tmp_path / "out"}', '--grid=lr=0.1')
+
+
+def _fedjax_fair(*words, **options):
+    program_ = shutil.which('fedjax-fair') or str(pathlib.Path(sys.executable).parent / 'fedjax-fair')
+    environment = {**os.environ, 'MPLBACKEND': 'agg', 'JAX_PLATFORMS': 'cpu'}
+    return subprocess.run([program_, *words], capture_output=True, text=True, env=environment, timeout=120, **options)
+
+
+def test_unknown_command_in_a_real_process():
+    found = _fedjax_fair('train', '--lr=1')
+    assert (found.returncode, found.stdout) == (2, '')
+    assert found.stderr == (
+        "fedjax-fair: error: unknown command 'train'; choose one of run, compare, sweep, list, report\n"
+    )
+
+
+def test_a_mistake_in_a_real_process(tmp_path):
+    start = time.monotonic()
+    found = _fedjax_fair('run', '--rounds=0', '--out=here', cwd=tmp_path)
+    assert (found.returncode, found.stdout) == (2, '')
+    assert found.stderr == 'fedjax-fair: error: --rounds=0 must be at least 1\n'
+    assert not list(tmp_path.iterdir()) and time.monotonic() - start < 60

@@ -1,0 +1,173 @@
+"""The training loop against plain reference loops, and what must not change its outcome."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from flax import linen as nn
+from lab import FEDERATION, SIZES, close
+
+from fedjax_fair.core import Local, build
+from fedjax_fair.core import local as training
+from fedjax_fair.core.client_map import ClientMap
+from fedjax_fair.data.federation import cohort_of
+from fedjax_fair.metrics import classification
+from fedjax_fair.models import from_linen
+from fedjax_fair.models.norm import BatchNorm
+from fedjax_fair.testing import tiny_mlp
+
+MODEL, TASK, KEY = tiny_mlp(batch_norm=True), classification(3), jax.random.key(1)
+
+
+def make(local, model=MODEL, client_map=ClientMap(1), **kwargs):
+    return build(model, TASK, [], sizes=SIZES, example=FEDERATION.x[0], local=local, client_map=client_map, **kwargs)
+
+
+def after_one_round(local, ids=(1,), cohort=None, round_=0, **kwargs):
+    run = make(local, **kwargs)
+    state = run.init(jax.random.key(0))._replace(round=jnp.asarray(round_, jnp.int32))
+    return run.round(state, FEDERATION.cohort(ids) if cohort is None else cohort, KEY)
+
+
+def reference(local, client, optimizer, epochs, steps=None):
+    """The same training as a Python loop over real batches only."""
+    key = jax.random.fold_in(jax.random.fold_in(jax.random.fold_in(KEY, 0), client), 0)
+    rows = FEDERATION.index[client, : SIZES[client]]
+    mask = jnp.arange(FEDERATION.index.shape[1]) < SIZES[client]
+    orders = training.shuffles(jax.random.split(key)[0], mask, epochs, len(mask))[:, : SIZES[client]]
+    batches = [o[i : i + local.batch_size] for o in orders for i in range(0, SIZES[client], local.batch_size)]
+    variables = make(local).init(jax.random.key(0)).variables
+    opt = optimizer.init(variables['params'])
+    for batch in batches[:steps]:
+        x, y = jnp.asarray(FEDERATION.x[rows[batch]]), jnp.asarray(FEDERATION.y[rows[batch]])
+
+        def loss(params, x=x, y=y, variables=variables):
+            out = MODEL.apply({**variables, 'params': params}, x, jnp.ones(len(y), bool), True, None)
+            return TASK.losses(out.logits, y).mean(), out.batch_stats
+
+        grads, stats = jax.grad(loss, has_aux=True)(variables['params'])
+        updates, opt = optimizer.update(grads, opt, variables['params'])
+        variables = {'params': optax.apply_updates(variables['params'], updates), 'batch_stats': stats}
+    return variables
+
+
+def torch_sgd(lr, momentum, decay):
+    return optax.chain(optax.add_decayed_weights(decay), optax.trace(momentum), optax.scale(-lr))
+
+
+@pytest.mark.parametrize(
+    ('local', 'optimizer', 'epochs', 'steps'),
+    [
+        (Local(epochs=3, batch_size=4, lr=0.1), optax.sgd(0.1), 3, None),
+        (Local(epochs=2, batch_size=4, lr=0.1, momentum=0.9, weight_decay=0.01), torch_sgd(0.1, 0.9, 0.01), 2, None),
+        (Local(batch_size=4, lr=0.1, steps=5), optax.sgd(0.1), 3, 5),
+        (Local(epochs=2, batch_size=64, lr=0.1), optax.sgd(0.1), 2, None),
+        (
+            Local(epochs=2, batch_size=4, lr=0.01, optimizer='adam', weight_decay=0.1),
+            optax.chain(optax.add_decayed_weights(0.1), optax.adam(0.01)),
+            2,
+            None,
+        ),
+        (
+            Local(epochs=2, batch_size=4, lr=0.01, optimizer='adamw', weight_decay=0.1),
+            optax.adamw(0.01, weight_decay=0.1),
+            2,
+            None,
+        ),
+        (
+            Local(epochs=2, batch_size=4, lr=0.1, clip_norm=0.05),
+            optax.chain(optax.clip_by_global_norm(0.05), optax.sgd(0.1)),
+            2,
+            None,
+        ),
+        (Local(epochs=1, batch_size=4, lr=0.1, optimizer=lambda lr: optax.lion(lr)), optax.lion(0.1), 1, None),
+    ],
+    ids=['sgd', 'momentum', 'steps', 'one batch', 'adam', 'adamw', 'clip', 'any optax'],
+)
+def test_local_training_equals_a_plain_loop(local, optimizer, epochs, steps):
+    """The last partial batch is kept, padding never counts, statistics are those of real examples."""
+    with jax.numpy_dtype_promotion('standard'):  # optax's Adam mixes integers and floats
+        state, metrics = after_one_round(local)
+        close(state.variables, reference(local, 1, optimizer, epochs, steps), 1e-5)
+    assert float(metrics['examples']) == (SIZES[1] * epochs if steps is None else 7 + 7 + 4)
+
+
+def test_every_epoch_has_its_own_order_and_every_round_too():
+    mask = jnp.arange(10) < 7
+    orders = np.asarray(training.shuffles(KEY, mask, 3, 12))
+    assert orders.shape == (3, 12)
+    assert all(sorted(order[:7]) == list(range(7)) for order in orders)
+    assert len({tuple(order) for order in orders}) == 3
+    local = Local(epochs=1, batch_size=4, lr=0.1)
+    first, later = (after_one_round(local, round_=r)[0].variables for r in (0, 1))
+    assert not np.allclose(first['params']['head']['kernel'], later['params']['head']['kernel'])
+
+
+def test_wider_padding_of_a_clients_examples_changes_nothing():
+    local = Local(epochs=2, batch_size=4, lr=0.1, momentum=0.9)
+    data = FEDERATION.arrays()
+    wide = data._replace(where=jnp.pad(data.where, ((0, 0), (0, 9)), constant_values=3))
+    cohort = cohort_of(wide, jnp.asarray([1, 2], jnp.int32))
+    close(after_one_round(local, (1, 2))[0], after_one_round(local, cohort=cohort)[0], 1e-6)
+
+
+def test_the_learning_rate_may_depend_on_the_round():
+    halved = Local(epochs=1, batch_size=4, lr=lambda t: 0.2 * 0.5 ** t.astype(jnp.float32))
+    close(
+        after_one_round(halved, round_=1)[0].variables,
+        after_one_round(Local(epochs=1, batch_size=4, lr=0.1), round_=1)[0].variables,
+        1e-6,
+    )
+
+
+def test_augmentation_sees_training_batches_only():
+    def shift(key, x):
+        return x + 5 + jax.random.uniform(key, x.shape)
+
+    local = Local(epochs=1, batch_size=4, lr=0.1)
+    plain, shifted = (make(local, augment=augment) for augment in (None, shift))
+    state = plain.init(jax.random.key(0))
+    found = [run.evaluate(state, FEDERATION.tests)['global']['loss'] for run in (plain, shifted)]
+    np.testing.assert_array_equal(*found)
+    moved = [run.round(state, FEDERATION.cohort([0]), KEY)[0].variables for run in (plain, shifted)]
+    assert not np.allclose(moved[0]['batch_stats']['body']['mean'], moved[1]['batch_stats']['body']['mean'], atol=0.1)
+
+
+class Normalised(nn.Module):
+    @nn.compact
+    def __call__(self, x, mask, train):
+        h = BatchNorm(name='norm')(nn.Dense(5)(x), mask, train)
+        return nn.Dense(3)(nn.relu(h)), h
+
+
+def test_batch_norm_inside_the_engine_behaves_as_in_torch():
+    """One full batch moves running statistics by 0.1 to the mean and UNBIASED variance of the real examples."""
+    model = from_linen(Normalised())
+    run = make(Local(epochs=1, batch_size=16, lr=0.1), model=model, client_map=ClientMap())
+    start = run.init(jax.random.key(0))
+    state, _ = run.round(start, FEDERATION.cohort([1, 3]), KEY)
+    kernel, bias = (np.asarray(start.variables['params']['Dense_0'][k]) for k in ('kernel', 'bias'))
+    expected = np.zeros((2, 5))
+    for client, weight in ((1, 7 / 12), (3, 5 / 12)):
+        h = FEDERATION.x[FEDERATION.index[client, : SIZES[client]]] @ kernel + bias
+        expected += weight * np.stack([0.1 * h.mean(0), 0.9 + 0.1 * h.var(0, ddof=1)])
+    stats = state.variables['batch_stats']['norm']
+    np.testing.assert_allclose(np.stack([stats['mean'], stats['var']]), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_a_chunk_costs_its_longest_client_and_no_more():
+    local = Local(epochs=1, batch_size=1, lr=0.1)
+    everyone = range(5)  # 12, 7, 9, 5 and 8 examples
+    runs = {chunk: after_one_round(local, everyone, client_map=ClientMap(chunk))[1] for chunk in (1, 2, 5)}
+    paid = {chunk: float(metrics['examples_paid']) for chunk, metrics in runs.items()}
+    assert paid[1] == 12 + 7 + 9 + 5 + 8
+    assert paid[2] == 2 * (12 + 8 + 5)  # sorted: 12 9 | 8 7 | 5
+    assert paid[5] == 5 * 12
+
+
+@pytest.mark.parametrize('bad', [{'epochs': 0}, {'batch_size': 0}, {'steps': 0}])
+def test_impossible_settings_are_refused(bad):
+    name, value = next(iter(bad.items()))
+    with pytest.raises(ValueError, match=f'{name}={value} must be at least 1'):
+        make(Local(**bad))

@@ -1,0 +1,122 @@
+"""A grid times seeds as one program: compiled once, and every point the run one would have made alone."""
+
+import json
+import re
+
+import pytest
+
+from fedjax_fair.methods import RECIPES
+from fedjax_fair.training import Interrupted, loop, prepare, run, setup
+from fedjax_fair.training.output import point_name
+from fedjax_fair.training.progress import Display
+from fedjax_fair.training.results import read_config
+
+pytestmark = pytest.mark.xdist_group('grid_run')
+POINTS = [{'fedprox.mu': mu, 'lr': lr} for mu in (0.0, 2.0) for lr in (0.1, 0.01)]
+
+
+@pytest.fixture
+def builds(monkeypatch):
+    """How often the algorithm was built: once per trace."""
+    count, build = [], setup.build
+    monkeypatch.setattr(setup, 'build', lambda *args, **kwargs: count.append(1) or build(*args, **kwargs))
+    return count
+
+
+def settings(toy):
+    return toy(recipe='fedprox', rounds=3, seeds=(0, 1), batch_size=32, local_epochs=2)
+
+
+@pytest.fixture(scope='module')
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp('sweep') / 'out'
+
+
+@pytest.fixture
+def swept(toy, folder, builds):
+    """The sweep, run once for all tests of this file."""
+    if not folder.exists():
+        run(settings(toy), folder, points=POINTS, quiet=True)
+        (folder / 'builds').write_text(str(len(builds)))
+    return folder
+
+
+def losses(path):
+    lines = map(json.loads, (path / 'metrics.jsonl').read_text().splitlines())
+    return [(line['round'], line['seed'], line['train_loss'], line['global']['loss']) for line in lines]
+
+
+def test_every_point_has_a_directory_that_repeats_it(swept, toy, tmp_path):
+    names = {path.name for path in swept.iterdir() if path.is_dir()}
+    assert names == {'fedprox.mu=0,lr=0.1', 'fedprox.mu=0,lr=0.01', 'fedprox.mu=2,lr=0.1', 'fedprox.mu=2,lr=0.01'}
+    for point in POINTS:
+        config = read_config(swept / point_name(point))
+        assert config.hyper == {'fedprox.mu': point['fedprox.mu']} and config.lr == point['lr']
+    chosen = swept / 'fedprox.mu=2,lr=0.1'
+    (summary,) = run(read_config(chosen), tmp_path / 'alone', quiet=True)
+    for one, two in zip(losses(tmp_path / 'alone'), losses(chosen), strict=True):
+        assert one == pytest.approx(two, rel=1e-5)
+    kept = json.loads((chosen / 'summary.json').read_text())
+    assert summary['metrics']['client_accuracy'] == kept['metrics']['client_accuracy']
+
+
+def test_points_differ_and_share_the_seeds(swept):
+    found = {point_name(point): losses(swept / point_name(point)) for point in POINTS}
+    finals = {values[-1] for values in found.values()}
+    assert len(finals) == len(POINTS)
+    assert {seed for values in found.values() for _, seed, *_ in values} == {0, 1}
+
+
+def test_a_grid_is_traced_as_often_as_a_single_run(swept, toy, tmp_path, builds):
+    run(settings(toy), tmp_path / 'single', quiet=True)
+    assert len(builds) == int((swept / 'builds').read_text())
+
+
+def test_a_sweep_is_resumed_and_other_settings_are_refused(toy, tmp_path, monkeypatch):
+    config, points = settings(toy), [{'lr': 0.1}, {'lr': 0.2}]
+    with monkeypatch.context() as patch:
+        patch.setattr(loop.StopFlag, '__enter__', lambda flag: flag.__dict__.update(asked=True) or flag)
+        with pytest.raises(Interrupted, match='stopped after round 0 of 3'):
+            run(config, tmp_path / 'out', points=points, quiet=True)
+    with pytest.raises(ValueError, match='--resume: --seeds=3 differs from 0,1'):
+        run(toy(**{**vars(config), 'seeds': (3,)}), tmp_path / 'out', points=points, resume=True)
+    found = run(config, tmp_path / 'out', points=points, resume=True, quiet=True)
+    assert found == run(config, tmp_path / 'out', points=points, resume=True, quiet=True)
+    assert [json.loads((tmp_path / 'out' / f'lr={lr}' / 'summary.json').read_text()) for lr in (0.1, 0.2)] == found
+
+
+def test_failures_name_the_point(toy, tmp_path, monkeypatch):
+    said = []
+    monkeypatch.setattr(Display, 'warn', lambda self, text: said.append(text))
+    run(toy(rounds=1, dropout=1.0), tmp_path / 'out', points=[{'lr': 0.1}, {'lr': 0.2}], quiet=True)
+    assert [re.match(r'lr=(\S+), 1 rounds: 2 times a client dropped out', line)[1] for line in said] == ['0.1', '0.2']
+
+
+@pytest.mark.parametrize(
+    ('points', 'message'),
+    [
+        ([{'rounds': 1.0}], '--grid=rounds: only float settings can be swept .*: lr, momentum, weight_decay, part.a'),
+        ([{'part.n': 1.0}], '--grid=part.n: only float'),
+        ([{'part.how': 1.0}], '--grid=part.how: only float'),
+        ([{'fedprox.mu': 1.0}], '--grid=fedprox.mu: only float'),
+        ([{'lr': 0.0}], '--lr=0.0 must be above 0'),
+        ([{'lr': 0.1}, {'lr': 0.1}], '--grid: a value of lr is given twice'),
+    ],
+)
+def test_what_cannot_be_swept_is_refused(toy, monkeypatch, points, message):
+    def part(a: float = 1.0, n: int = 2, how: str = 'mean'):
+        """A recipe with a hyper-parameter of every type."""
+        return RECIPES['fedavg']()
+
+    monkeypatch.setitem(RECIPES, 'part', part)
+    with pytest.raises(ValueError, match=message):
+        prepare(toy(recipe='part'), points)
+
+
+def test_sweeping_what_a_method_fixes_is_refused(toy):
+    with pytest.raises(ValueError, match='--grid=momentum: scaffold fixes it'):
+        prepare(toy(recipe='scaffold'), [{'momentum': 0.5}])
+
+
+def test_point_names_never_collide():
+    assert point_name({'lr': 0.123456789}) != point_name({'lr': 0.12345679})

@@ -1,0 +1,179 @@
+"""Stopping and going on: a resumed run is the uninterrupted one bit for bit; nothing is overwritten by accident."""
+
+import dataclasses
+import json
+import signal
+
+import jax
+import numpy as np
+import pytest
+
+from fedjax_fair.training import Config, Interrupted, loop, prepare, run
+from fedjax_fair.training.checkpoint import Checkpoints
+from fedjax_fair.training.output import check_out
+from fedjax_fair.training.progress import Display
+from fedjax_fair.training.results import History
+
+pytestmark = pytest.mark.xdist_group('resume')
+
+
+@pytest.fixture(scope='module')
+def config(sites):
+    """Client rows (scaffold), a server optimiser, partial participation and dropout."""
+    return Config(
+        recipe='scaffold+server_adam', scenario=sites, clients_per_domain=2, rounds=6, eval_every=3, seeds=(0, 1),
+        batch_size=16, participation=0.5, dropout=0.3, devices=1, checkpoint_every=4, model='logreg',
+    )  # fmt: skip
+
+
+@pytest.fixture(scope='module')
+def whole(config, tmp_path_factory):
+    out = tmp_path_factory.mktemp('whole') / 'out'
+    return out, run(config, out, quiet=True)
+
+
+def at_round(monkeypatch, round_, act):
+    """Do something when the display shows that a round is done."""
+    update = Display.update
+
+    def patched(self, done, *args):
+        update(self, done, *args)
+        if done == round_:
+            act()
+
+    monkeypatch.setattr(Display, 'update', patched)
+    monkeypatch.setattr(loop, 'SECONDS_PER_CALL', 0.0)  # one round at a time
+
+
+def interrupt(monkeypatch, round_):
+    at_round(monkeypatch, round_, lambda: signal.raise_signal(signal.SIGINT))
+
+
+def final_states(config, out):
+    experiment = prepare(config)
+    checkpoints = Checkpoints(out)
+    states, _ = checkpoints.restore(experiment.program.init(experiment.lanes))
+    checkpoints.close()
+    return states
+
+
+def assert_equal(config, whole, out):
+    """States, metrics.jsonl and the summary's numbers are equal bit for bit."""
+    assert (out / 'metrics.jsonl').read_bytes() == (whole / 'metrics.jsonl').read_bytes()
+    one, two = (json.loads((path / 'summary.json').read_text()) for path in (whole, out))
+    for key in ('metrics', 'adapted', 'failures', 'bytes_per_round', 'padding_waste'):
+        assert one[key] == two[key], key
+    leaves = zip(*(jax.tree.leaves(final_states(config, path)) for path in (whole, out)), strict=True)
+    for a, b in leaves:
+        np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+
+
+def test_interrupted_and_resumed_equals_uninterrupted(config, whole, tmp_path, monkeypatch):
+    out, handler = tmp_path / 'out', signal.getsignal(signal.SIGINT)
+    with monkeypatch.context() as patch:
+        interrupt(patch, 2)
+        with pytest.raises(Interrupted, match=r'stopped after round 2 of 6; checkpoint in .*; go on .* --resume'):
+            run(config, out, quiet=True)
+    assert signal.getsignal(signal.SIGINT) is handler
+    assert not (out / 'summary.json').exists()
+    first = (out / 'config.json').read_bytes()
+    run(config, out, resume=True, quiet=True)
+    assert_equal(config, whole[0], out)
+    assert (out / 'config.json').read_bytes() == first
+
+
+def test_a_killed_run_goes_on_from_its_last_checkpoint(config, whole, tmp_path, monkeypatch):
+    """A crash in round 5 leaves the checkpoint of round 4; a line written after it, and half a line, are dropped."""
+    out = tmp_path / 'out'
+
+    def crash():
+        raise RuntimeError('power failure')
+
+    with monkeypatch.context() as patch:
+        at_round(patch, 5, crash)
+        with pytest.raises(RuntimeError, match='power failure'):
+            run(config, out, quiet=True)
+    late = json.loads((out / 'metrics.jsonl').read_text().splitlines()[0]) | {'round': 5}
+    with (out / 'metrics.jsonl').open('a') as file:
+        file.write(json.dumps(late) + '\n{"round": 6, "seed": 0, "glo')
+    run(config, out, resume=True, quiet=True)
+    assert_equal(config, whole[0], out)
+
+
+def test_resuming_a_finished_run_does_no_work(config, whole, monkeypatch):
+    out, summaries = whole
+    before = (out / 'summary.json').read_bytes()
+
+    def refuse(*args):
+        raise AssertionError('worked')
+
+    monkeypatch.setattr(loop, 'prepare', refuse)
+    assert run(config, out, resume=True) == summaries
+    assert (out / 'summary.json').read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ('change', 'message'),
+    [
+        ({'lr': 0.25}, '--lr=0.25 differs from 0.05'),
+        ({'rounds': 8}, '--rounds=8 differs from 6'),
+        ({'seeds': (0, 2)}, '--seeds=0,2 differs from 0,1'),
+        ({'participation': 1.0}, '--participation=1.0 differs from 0.5'),
+        ({'hyper': {'server_adam.lr': 0.5}}, '--server_adam.lr=0.5 differs from its default'),
+        ({'recipe': 'scaffold'}, '--recipe=scaffold differs from scaffold.server_adam'),
+    ],
+)
+def test_resuming_with_other_settings_is_refused(config, whole, change, message):
+    with pytest.raises(ValueError, match=f'^--resume: {message}'):
+        run(dataclasses.replace(config, **change), whole[0], resume=True)
+
+
+def test_how_it_is_computed_may_change(config, whole):
+    other = dataclasses.replace(config, devices=2, chunk=2, checkpoint_every=1, model='auto')
+    assert run(other, whole[0], resume=True) == whole[1]
+
+
+def test_an_existing_run_is_never_overwritten_by_accident(config, whole):
+    before = {path: path.stat().st_mtime_ns for path in whole[0].rglob('*')}
+    with pytest.raises(ValueError, match=r'--out=.* exists; pass --resume, --overwrite or another --out'):
+        run(config, whole[0])
+    assert {path: path.stat().st_mtime_ns for path in whole[0].rglob('*')} == before
+
+
+@pytest.mark.parametrize('flag', ['overwrite', 'resume'])
+def test_files_that_are_no_run_are_never_touched(toy, tmp_path, flag):
+    (tmp_path / 'thesis.tex').write_text('years of work')
+    (tmp_path / 'config.json').write_text('[1, 2]')
+    with pytest.raises(ValueError, match=f'--{flag}: --out=.* holds other files'):
+        run(toy(), tmp_path, **{flag: True})
+    assert (tmp_path / 'thesis.tex').read_text() == 'years of work'
+
+
+def test_overwrite_waits_until_the_settings_are_checked(toy, tmp_path):
+    out = tmp_path / 'out'
+    out.mkdir()
+    (out / 'config.json').write_text('{"recipe": "fedavg"}')
+    with pytest.raises(ValueError, match='--scenario=nope'):
+        run(toy(scenario='nope'), out, overwrite=True)
+    assert (out / 'config.json').exists()
+    check_out(out, resume=False, overwrite=True)
+
+
+def test_a_stop_asked_for_in_the_last_round_still_writes_the_results(toy, tmp_path, monkeypatch):
+    """A comparison must not go on to its next recipe."""
+    interrupt(monkeypatch, 2)
+    with pytest.raises(Interrupted, match='stopped after round 2 of 2; results in'):
+        run(toy(rounds=2), tmp_path / 'out', quiet=True)
+    assert (tmp_path / 'out' / 'summary.json').exists()
+    (tmp_path / 'fresh').mkdir()
+    check_out(tmp_path / 'fresh', resume=False, overwrite=False)  # empty: free to use
+
+
+def test_history_keeps_whole_lines_up_to_the_checkpoint(tmp_path):
+    history = History(tmp_path)
+    history.append([{'round': 1, 'seed': 0, 'global': {'avg': 0.5}}, {'round': 2, 'seed': 0, 'global': {'avg': 0.6}}])
+    with (tmp_path / 'metrics.jsonl').open('a') as file:
+        file.write('{"round": 3')
+    again = History(tmp_path, upto=1)
+    assert again.of(0, 'global') == [{'avg': 0.5}]
+    assert (tmp_path / 'metrics.jsonl').read_text() == '{"round": 1, "seed": 0, "global": {"avg": 0.5}}\n'
