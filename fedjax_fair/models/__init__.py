@@ -43,8 +43,8 @@ def cnn(num_classes: int, widths: Sequence[int] = (32, 64, 128), norm: str = 'no
     return from_linen(networks.CNN(num_classes, tuple(widths), norm=norm), 'cnn')
 
 
-def lenet(num_classes: int, norm: str = 'none') -> Model:
-    """LeNet-5: two unpadded 5x5 convolution blocks of 6 and 16 channels, layers of 120 and 84; fast on CPU."""
+def lenet(num_classes: int, norm: str = 'group') -> Model:
+    """LeNet-5 with group norm: unpadded 5x5 convolutions of 6 and 16 channels, layers of 120 and 84; fast on CPU."""
     module = networks.CNN(num_classes, (6, 16), kernel_size=5, hidden=(120, 84), padded=False, norm=norm)
     return from_linen(module, 'lenet')
 
@@ -60,7 +60,7 @@ MODELS: dict[str, Callable[..., Model]] = {f.__name__: f for f in (logreg, mlp, 
 def make_model(name: str, num_classes: int, norm: str | None = None, **options: Any) -> Model:
     """Build a network of ``MODELS`` by name.
 
-    ``norm`` is one of ``NORMS`` and None keeps the network's own (batch for resnet10, none for the others);
+    ``norm`` is one of ``NORMS`` and None keeps the network's own (batch for resnet10, group for lenet, none for cnn);
     ``options`` are the network's own, for example ``widths=(64, 64)`` for mlp.
     """
     if name not in MODELS:

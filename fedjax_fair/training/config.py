@@ -25,10 +25,10 @@ class Config:
     seeds: tuple[int, ...] = setting((0,), 'seeds of initialisation, batch order and client sampling')
     data_seed: int = setting(0, 'seed of data and partition, the same for all seeds')
     # local training
-    local_epochs: int = setting(1, 'passes over its data that a client makes per round', 'local')
+    local_epochs: int = setting(2, 'passes over its data that a client makes per round', 'local')
     local_steps: int | None = setting(None, 'batches per round instead of epochs', 'local')
-    batch_size: int = setting(32, 'examples per local step', 'local')
-    lr: float = setting(0.05, 'local learning rate', 'local')
+    batch_size: int = setting(16, 'examples per local step', 'local')
+    lr: float = setting(0.1, 'local learning rate', 'local')
     lr_decay: float = setting(1.0, 'factor on the learning rate after every round', 'local')
     local_optimizer: str = setting('sgd', 'sgd, nesterov, adam, adamw, rmsprop or adagrad', 'local')
     momentum: float = setting(0.0, 'momentum of sgd', 'local')

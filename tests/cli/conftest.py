@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import pytest
 from absl import flags
+from disk_cache import compile_once  # noqa: F401  (a fixture for all tests here)
 
 from fedjax_fair.cli import main, settings
 from fedjax_fair.cli.mistakes import one_line

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import pathlib
 
-import jax
 import numpy as np
 import pytest
+from disk_cache import compile_once  # noqa: F401  (a fixture for all tests here)
 
 from fedjax_fair.training import Config
 
@@ -16,23 +16,6 @@ def toy(**settings) -> Config:
     """Two clients of 200 points each, logistic regression, one device."""
     base = {'scenario': 'gaussian_toy_1', 'rounds': 4, 'eval_every': 2, 'batch_size': 64, 'devices': 1}
     return Config(**base | {'checkpoint_every': 0} | settings)
-
-
-@pytest.fixture(scope='module', autouse=True)
-def compile_once(tmp_path_factory):
-    """Runs that must agree compile the same programs: keep these on disk, for all workers."""
-    folder = tmp_path_factory.getbasetemp()
-    folder = folder.parent if folder.name.startswith('popen-') else folder
-    settings = {
-        'jax_compilation_cache_dir': str(folder / 'compiled'),
-        'jax_persistent_cache_min_compile_time_secs': 0.2,
-    }
-    before = {name: getattr(jax.config, name) for name in settings}
-    for name, value in settings.items():
-        jax.config.update(name, value)
-    yield
-    for name, value in before.items():
-        jax.config.update(name, value)
 
 
 @pytest.fixture(scope='session')

@@ -1,15 +1,13 @@
 """A grid times seeds as one program: compiled once, and every point the run one would have made alone."""
 
 import json
-import re
 
 import pytest
 
 from fedjax_fair.methods import RECIPES
 from fedjax_fair.training import Interrupted, loop, prepare, run, setup
 from fedjax_fair.training.output import point_name
-from fedjax_fair.training.progress import Display
-from fedjax_fair.training.results import read_config
+from fedjax_fair.training.results import failure_lines, read_config
 
 pytestmark = pytest.mark.xdist_group('grid_run')
 POINTS = [{'fedprox.mu': mu, 'lr': lr} for mu in (0.0, 2.0) for lr in (0.1, 0.01)]
@@ -46,14 +44,17 @@ def losses(path):
     return [(line['round'], line['seed'], line['train_loss'], line['global']['loss']) for line in lines]
 
 
-def test_every_point_has_a_directory_that_repeats_it(swept, toy, tmp_path):
+def test_every_point_has_a_directory_that_repeats_it(swept, builds, tmp_path):
+    """And the whole grid is traced as often as this one run."""
     names = {path.name for path in swept.iterdir() if path.is_dir()}
     assert names == {'fedprox.mu=0,lr=0.1', 'fedprox.mu=0,lr=0.01', 'fedprox.mu=2,lr=0.1', 'fedprox.mu=2,lr=0.01'}
     for point in POINTS:
         config = read_config(swept / point_name(point))
         assert config.hyper == {'fedprox.mu': point['fedprox.mu']} and config.lr == point['lr']
     chosen = swept / 'fedprox.mu=2,lr=0.1'
+    builds.clear()
     (summary,) = run(read_config(chosen), tmp_path / 'alone', quiet=True)
+    assert len(builds) == int((swept / 'builds').read_text())
     for one, two in zip(losses(tmp_path / 'alone'), losses(chosen), strict=True):
         assert one == pytest.approx(two, rel=1e-5)
     kept = json.loads((chosen / 'summary.json').read_text())
@@ -65,11 +66,6 @@ def test_points_differ_and_share_the_seeds(swept):
     finals = {values[-1] for values in found.values()}
     assert len(finals) == len(POINTS)
     assert {seed for values in found.values() for _, seed, *_ in values} == {0, 1}
-
-
-def test_a_grid_is_traced_as_often_as_a_single_run(swept, toy, tmp_path, builds):
-    run(settings(toy), tmp_path / 'single', quiet=True)
-    assert len(builds) == int((swept / 'builds').read_text())
 
 
 def test_a_sweep_is_resumed_and_other_settings_are_refused(toy, tmp_path, monkeypatch):
@@ -85,11 +81,11 @@ def test_a_sweep_is_resumed_and_other_settings_are_refused(toy, tmp_path, monkey
     assert [json.loads((tmp_path / 'out' / f'lr={lr}' / 'summary.json').read_text()) for lr in (0.1, 0.2)] == found
 
 
-def test_failures_name_the_point(toy, tmp_path, monkeypatch):
-    said = []
-    monkeypatch.setattr(Display, 'warn', lambda self, text: said.append(text))
-    run(toy(rounds=1, dropout=1.0), tmp_path / 'out', points=[{'lr': 0.1}, {'lr': 0.2}], quiet=True)
-    assert [re.match(r'lr=(\S+), 1 rounds: 2 times a client dropped out', line)[1] for line in said] == ['0.1', '0.2']
+def test_failures_name_the_point():
+    failures = {'dropped': 2, 'non_finite': 0, 'empty_rounds': 1}
+    summaries = [{'failures': dict.fromkeys(failures, 0) | f, 'seeds': [0], 'rounds': 3} for f in (failures, {})]
+    told = '2 times a client dropped out, 1 rounds were empty and left the model unchanged'
+    assert failure_lines(summaries, [{'lr': 0.1}, {'lr': 0.2}]) == [f'lr=0.1, 3 rounds: {told}']
 
 
 @pytest.mark.parametrize(

@@ -43,12 +43,12 @@ def by_hand(point, seed):
     algorithm = fedprox(point)
     round_, data = jax.jit(algorithm.round), DATA.arrays()
     sampler = uniform(4, 2)
-    state = algorithm.init(key_of(jnp.uint32(seed), 0))
+    state = jax.jit(algorithm.init)(key_of(jnp.uint32(seed), 0))
     for t in range(5):
         key = jax.random.fold_in(key_of(jnp.uint32(seed), SAMPLE), t)
         cohort = cohort_of(data, sampler(key, t))
         state, _ = round_(state, cohort, key_of(jnp.uint32(seed), ORDER))
-    values = algorithm.evaluate(state, jax.tree.map(jnp.asarray, DATA.tests))['global']
+    values = jax.jit(algorithm.evaluate)(state, jax.tree.map(jnp.asarray, DATA.tests))['global']
     return summarise(values, DATA.tests.test_of)
 
 
