@@ -19,6 +19,7 @@ from fedjax_fair.training.results import FACTS
 HELP = ('--help', '-help', '-h', '--helpshort', '--helpfull')
 HYPER = re.compile(r'--([a-z0-9_]+\.[a-z0-9_]+)(?:=(.*))?$', re.DOTALL)
 _LISTS = ('seeds', 'client_sizes')
+_DEFINE = {bool: flags.DEFINE_boolean, int: flags.DEFINE_integer, float: flags.DEFINE_float}
 _OWN = {'recipes': 'compare', 'grid': 'sweep', 'json': 'list'}  # flags that only one command reads
 GROUPS = {
     'run': 'what is run',
@@ -76,20 +77,12 @@ def _help_line(name: str, about: str, default: Any = None) -> str:
 
 
 def _define(field: dataclasses.Field, hint: Any, values: flags.FlagValues) -> None:
-    kinds = (
-        [k for k in typing.get_args(hint) if k is not types.NoneType] if isinstance(hint, types.UnionType) else [hint]
-    )
-    args = (field.name, field.default, field.metadata['help'])
+    kind = typing.get_args(hint)[0] if isinstance(hint, types.UnionType) else hint  # int of int | None
+    default: Any = field.default
+    define: Any = _DEFINE.get(kind, flags.DEFINE_string)
     if field.name in _LISTS:
-        flags.DEFINE_list(field.name, [str(v) for v in field.default], field.metadata['help'], flag_values=values)
-    elif kinds[0] is bool:
-        flags.DEFINE_boolean(*args, flag_values=values)
-    elif kinds[0] is int:
-        flags.DEFINE_integer(*args, flag_values=values)
-    elif kinds[0] is float:
-        flags.DEFINE_float(*args, flag_values=values)
-    else:
-        flags.DEFINE_string(*args, flag_values=values)
+        define, default = flags.DEFINE_list, [str(v) for v in default]
+    define(field.name, default, field.metadata['help'], flag_values=values)
 
 
 def split_hyper(words: Sequence[str]) -> tuple[list[str], dict[str, str]]:

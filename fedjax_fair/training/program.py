@@ -35,7 +35,7 @@ class Program(NamedTuple):
 
     init: Callable
     advance: Callable
-    evaluate: Callable
+    evaluate: jax.stages.Wrapped
     horizon: int
 
 

@@ -154,7 +154,7 @@ def read_json(path: pathlib.Path) -> Any:
 def with_point(config: Config, point: Mapping[str, float]) -> Config:
     """The settings of one point of a grid, as if it had been run alone."""
     methods = {name: value for name, value in point.items() if '.' in name}
-    local = {name: value for name, value in point.items() if '.' not in name}
+    local: dict[str, Any] = {name: value for name, value in point.items() if '.' not in name}
     return dataclasses.replace(config, hyper={**config.hyper, **methods}, **local)
 
 

@@ -82,7 +82,7 @@ def checked(config: Config) -> Config:
 
 def prepare(config: Config, points: Sequence[Mapping[str, float]] = ({},)) -> Experiment:
     """Check the settings, load the data and build the (not yet compiled) programs."""
-    config, points = checked(config), tuple(dict(point) for point in points)
+    config = checked(config)
     methods = make_methods(config.recipe, config.hyper)
     _check_points(config, points)
     available = _available(config.devices)
@@ -114,7 +114,7 @@ def prepare(config: Config, points: Sequence[Mapping[str, float]] = ({},)) -> Ex
         raise ValueError(f'--grid={name}: {algorithm.facts["fixed_by"][name]} fixes it, so there is nothing to sweep')
     return Experiment(
         config=config,
-        points=points,
+        points=tuple(dict(point) for point in points),
         federation=federation,
         model=model,
         task=task,

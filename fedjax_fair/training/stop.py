@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from typing import Any
 
 
 class Interrupted(Exception):
@@ -13,7 +14,8 @@ class StopFlag:
     """Turns the first Ctrl-C into a request to stop after the rounds under way; the second one is immediate."""
 
     def __init__(self) -> None:
-        self.asked, self._old = False, None
+        self.asked = False
+        self._old: Any = None
 
     def __enter__(self) -> StopFlag:
         try:

@@ -22,7 +22,7 @@ def config(sites):
     """Client rows (scaffold), a server optimiser, partial participation and dropout."""
     return Config(
         recipe='scaffold+server_adam', scenario=sites, clients_per_domain=2, rounds=6, eval_every=3, seeds=(0, 1),
-        batch_size=16, participation=0.5, dropout=0.3, devices=1, checkpoint_every=4, model='logreg',
+        batch_size=16, lr=0.05, participation=0.5, dropout=0.3, devices=1, checkpoint_every=4, model='logreg',
     )  # fmt: skip
 
 
