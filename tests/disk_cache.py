@@ -7,7 +7,7 @@ from jax.experimental.compilation_cache import compilation_cache
 
 @pytest.fixture(scope='module', autouse=True)
 def compile_once(tmp_path_factory):
-    """Compile every program of this session once; import it into a conftest to use it there."""
+    """Compile every program of this test run once; import it into a conftest to use it there."""
     folder = tmp_path_factory.getbasetemp()
     folder = folder.parent if folder.name.startswith('popen-') else folder
     settings = {'jax_compilation_cache_dir': str(folder / 'compiled'), 'jax_persistent_cache_min_compile_time_secs': 0}

@@ -89,7 +89,7 @@ def lab(recipe: str) -> Lab:
     return Lab(recipe)
 
 
-def close(a, b, tolerance=1e-5) -> None:
+def assert_close(a, b, tolerance=1e-5) -> None:
     """All leaves are close, and the trees and dtypes the same."""
     assert jax.tree.structure(a) == jax.tree.structure(b)
     for (path, one), two in zip(jax.tree_util.tree_leaves_with_path(a), jax.tree.leaves(b), strict=True):
@@ -97,7 +97,7 @@ def close(a, b, tolerance=1e-5) -> None:
         np.testing.assert_allclose(one, two, rtol=tolerance, atol=tolerance, err_msg=str(path))
 
 
-def same(a, b) -> None:
+def assert_same(a, b) -> None:
     """All leaves are equal bit for bit."""
     for one, two in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True):
         np.testing.assert_array_equal(np.asarray(one), np.asarray(two))

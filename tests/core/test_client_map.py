@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from lab import close
+from lab import assert_close
 
 from fedjax_fair.core import Local, build
 from fedjax_fair.core.client_map import ClientMap, client_mesh, deal, fit, map_sum, resolve, shared_max
@@ -89,8 +89,8 @@ def test_convolution_networks_with_batch_norm_agree_over_one_round(name):
         )
         state, _ = jax.jit(run.round)(run.init(jax.random.key(0)), data.cohort(range(5)), jax.random.key(1))
         outcomes[label] = jax.device_get(state.variables)
-    close(outcomes['one by one'], outcomes['vmap'], 1e-5)
-    close(outcomes['sharded one by one'], outcomes['vmap'], 1e-5)
+    assert_close(outcomes['one by one'], outcomes['vmap'], 1e-5)
+    assert_close(outcomes['sharded one by one'], outcomes['vmap'], 1e-5)
 
 
 def test_resolve_names_the_choice_and_refuses_nonsense():

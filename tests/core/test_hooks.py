@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from lab import FEDERATION, SIZES, close, same
+from lab import FEDERATION, SIZES, assert_close, assert_same
 
 from fedjax_fair.core import Local, Method, Phase, build
 from fedjax_fair.core.client_map import ClientMap
@@ -53,7 +53,7 @@ def second_model(mu):
 def test_a_second_model_is_trained_beside_the_first_and_deployed():
     """Without a pull it is local training from its own row; in round one it equals the uploaded model."""
     _, state, _ = play([second_model(0.0)], rounds=1, cohort=FEDERATION.cohort([2]))
-    close(jax.tree.map(lambda leaf: leaf[2], state.clients['second']), state.variables, 1e-6)
+    assert_close(jax.tree.map(lambda leaf: leaf[2], state.clients['second']), state.variables, 1e-6)
     algorithm, state, _ = play([second_model(0.5)], rounds=3)
     found = algorithm.evaluate(state, FEDERATION.tests, ('global', 'deployed'))
     assert found['deployed']['loss'].shape == (6,)
@@ -67,7 +67,7 @@ def test_the_second_model_sees_the_losses_of_the_methods_after_it():
     own = play([second_model(0.0), tripled], rounds=1)[1].clients['second']
     alone = play([tripled, second_model(0.0)], rounds=1)[1].clients['second']
     plain = play([second_model(0.0)], rounds=1)[1].clients['second']
-    close(alone, plain, 1e-6)
+    assert_close(alone, plain, 1e-6)
     assert not np.allclose(own['params']['head']['kernel'], plain['params']['head']['kernel'], atol=1e-3)
 
 
@@ -141,10 +141,10 @@ def test_phases_freeze_leaves_whatever_the_optimiser():
     head_only = Method('phased', phases=phases[:1], loss=loss)
     _, state, _ = play([head_only], rounds=1, local=local)
     start = make([]).init(jax.random.key(0)).variables['params']
-    same(state.variables['params']['body'], start['body'])
+    assert_same(state.variables['params']['body'], start['body'])
     assert not np.allclose(state.variables['params']['head']['kernel'], start['head']['kernel'])
     _, both, _ = play([head_only._replace(phases=phases)], rounds=1, local=local)
-    close(both.variables['params']['head'], state.variables['params']['head'], 1e-6)
+    assert_close(both.variables['params']['head'], state.variables['params']['head'], 1e-6)
     assert watched.keys() == {'head', 'body'}
     assert not np.allclose(both.variables['params']['body']['kernel'], start['body']['kernel'])
 
@@ -164,7 +164,7 @@ def test_download_upload_and_deploy_keep_leaves_on_the_client():
     )
     algorithm, state, _ = play([method], rounds=3)
     start = make([]).init(jax.random.key(0)).variables
-    same(state.variables['batch_stats'], start['batch_stats'])
+    assert_same(state.variables['batch_stats'], start['batch_stats'])
     rows = np.asarray(state.clients['keeps']['body']['mean'])
     assert len({tuple(row) for row in rows[:5].round(4)}) == 5
     found = algorithm.evaluate(state, FEDERATION.tests, ('deployed',))['deployed']['loss']
@@ -189,12 +189,12 @@ def test_serve_decides_what_is_evaluated():
     method = Method('mean', init=lambda v, run: (optax.tree.zeros_like(v['params']), None), commit=commit, serve=serve)
     one, state, _ = play([method], rounds=1)
     plain, bare, _ = play([], rounds=1)
-    close(state.variables, bare.variables, 1e-6)
+    assert_close(state.variables, bare.variables, 1e-6)
     first = [a.evaluate(s, FEDERATION.tests)['global']['loss'] for a, s in ((one, state), (plain, bare))]
     np.testing.assert_allclose(*first, rtol=1e-5)
     served, state, _ = play([method], rounds=3)
     plain, bare, _ = play([], rounds=3)
-    close(state.variables, bare.variables, 1e-6)
+    assert_close(state.variables, bare.variables, 1e-6)
     last = [a.evaluate(s, FEDERATION.tests)['global']['loss'] for a, s in ((served, state), (plain, bare))]
     assert not np.allclose(*last)
 

@@ -6,7 +6,7 @@ import numpy as np
 import optax
 import pytest
 from flax import linen as nn
-from lab import FEDERATION, SIZES, close
+from lab import FEDERATION, SIZES, assert_close
 
 from fedjax_fair.core import Local, build
 from fedjax_fair.core import local as training
@@ -89,7 +89,7 @@ def test_local_training_equals_a_plain_loop(local, optimizer, epochs, steps):
     """The last partial batch is kept, padding never counts, statistics are those of real examples."""
     with jax.numpy_dtype_promotion('standard'):  # optax's Adam mixes integers and floats
         state, metrics = after_one_round(local)
-        close(state.variables, reference(local, 1, optimizer, epochs, steps), 1e-5)
+        assert_close(state.variables, reference(local, 1, optimizer, epochs, steps), 1e-5)
     assert float(metrics['examples']) == (SIZES[1] * epochs if steps is None else 7 + 7 + 4)
 
 
@@ -109,12 +109,12 @@ def test_wider_padding_of_a_clients_examples_changes_nothing():
     data = FEDERATION.arrays()
     wide = data._replace(where=jnp.pad(data.where, ((0, 0), (0, 9)), constant_values=3))
     cohort = cohort_of(wide, jnp.asarray([1, 2], jnp.int32))
-    close(after_one_round(local, (1, 2))[0], after_one_round(local, cohort=cohort)[0], 1e-6)
+    assert_close(after_one_round(local, (1, 2))[0], after_one_round(local, cohort=cohort)[0], 1e-6)
 
 
 def test_the_learning_rate_may_depend_on_the_round():
     halved = Local(epochs=1, batch_size=4, lr=lambda t: 0.2 * 0.5 ** t.astype(jnp.float32))
-    close(
+    assert_close(
         after_one_round(halved, round_=1)[0].variables,
         after_one_round(Local(epochs=1, batch_size=4, lr=0.1), round_=1)[0].variables,
         1e-6,

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from lab import FEDERATION, SIZES, algorithm, close
+from lab import FEDERATION, SIZES, algorithm, assert_close
 
 from fedjax_fair.core import Local, Method, Phase, build
 from fedjax_fair.core.client_map import ClientMap
@@ -99,8 +99,8 @@ def test_rule_4_wrappers_apply_from_the_last_method_to_the_first():
 
     only_grad = [m._replace(finish=None) for m in (plus, times)]
     plain = moved([])
-    close(moved(only_grad), jax.tree.map(lambda g: 2 * g + 1, plain))
-    close(moved(only_grad[::-1]), jax.tree.map(lambda g: 2 * (g + 1), plain))
+    assert_close(moved(only_grad), jax.tree.map(lambda g: 2 * g + 1, plain))
+    assert_close(moved(only_grad[::-1]), jax.tree.map(lambda g: 2 * (g + 1), plain))
 
 
 def test_rule_5_randomness_belongs_to_the_client_not_to_its_slot():
@@ -198,4 +198,4 @@ def test_accumulated_and_stacked_rounds_agree():
         run = make(methods, model=tiny_mlp(batch_norm=True), client_map=ClientMap(2))
         state, _ = run.round(run.init(jax.random.key(0)), FEDERATION.cohort(range(5)), jax.random.key(1))
         outcomes.append(state.variables)
-    close(*outcomes, 1e-6)
+    assert_close(*outcomes, 1e-6)

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from lab import NOBODY, SIZES, close, lab, same
+from lab import NOBODY, SIZES, assert_close, assert_same, lab
 
 from fedjax_fair.methods import RECIPES
 from fedjax_fair.training.checkpoint import Checkpoints
@@ -36,7 +36,7 @@ def test_changes_the_model(recipe):
 @recipes
 def test_order_and_empty_slots_change_nothing(recipe):
     this = lab(recipe)
-    close(this.go((NOBODY, 3, 1, NOBODY, 0, 2)), this.reference)
+    assert_close(this.go((NOBODY, 3, 1, NOBODY, 0, 2)), this.reference)
 
 
 @recipes
@@ -45,10 +45,10 @@ def test_client_maps_and_static_hyper_parameters_agree(recipe):
     state = this.start
     for _ in range(3):
         state, _ = this.static(state, this.cohort((0, 1, 2, 3)), jnp.uint32(7))
-    close(state, this.reference)
+    assert_close(state, this.reference)
     hyper, state = {k: jnp.asarray(v) for k, v in this.hyper.items()}, this.start
     state, _ = this.sharded(hyper, state, this.cohort((0, 1, 2, 3, NOBODY, NOBODY)), jnp.uint32(7))
-    close(jax.device_get(state), jax.device_get(this.go(rounds=1)))
+    assert_close(jax.device_get(state), jax.device_get(this.go(rounds=1)))
 
 
 @recipes
@@ -67,8 +67,8 @@ def test_vmap_over_seeds_and_hyper_parameters(recipe):
         state, _ = this.lanes(both, state, cohort, jnp.asarray([7, 8], jnp.uint32))
     first = this.go(rounds=2, state=singles[0])
     second = this.go(rounds=2, hyper=other, seed=8, state=singles[1])
-    close(jax.tree.map(lambda leaf: leaf[0], state), first)
-    close(jax.tree.map(lambda leaf: leaf[1], state), second)
+    assert_close(jax.tree.map(lambda leaf: leaf[0], state), first)
+    assert_close(jax.tree.map(lambda leaf: leaf[1], state), second)
 
 
 def _start_with(recipe, hyper):
@@ -83,14 +83,14 @@ def test_absent_clients_keep_their_rows_and_present_ones_are_seen(recipe):
     before = this.reference
     after = this.go((1, 3, NOBODY, NOBODY, NOBODY, NOBODY), rounds=1, state=before)
     absent = np.array([0, 2, 4, 5])
-    same(*(jax.tree.map(lambda leaf: leaf[absent], s.clients) for s in (before, after)))
+    assert_same(*(jax.tree.map(lambda leaf: leaf[absent], s.clients) for s in (before, after)))
     np.testing.assert_array_equal(after.seen - before.seen, [0, 1, 0, 1, 0, 0])
 
 
 @recipes
 def test_a_client_without_examples_is_harmless(recipe):
     this = lab(recipe)
-    close(this.go((0, 1, 2, 3, 5, NOBODY)), this.reference)
+    assert_close(this.go((0, 1, 2, 3, 5, NOBODY)), this.reference)
 
 
 @recipes
@@ -100,11 +100,11 @@ def test_a_client_gone_astray_is_left_out_and_counted(recipe):
     poisoned = this.data._replace(x=this.data.x.at[sum(SIZES[:4])].set(jnp.nan))  # an example of client 4
     cohort = this.cohort((0, 1, 2, 3, 4, NOBODY))._replace(x=poisoned.x)
     state, metrics = this.round(hyper, this.start, cohort, jnp.uint32(7))
-    close(state, this.go(rounds=1))
+    assert_close(state, this.go(rounds=1))
     assert float(metrics['failed']) == 1
     alone = this.cohort((4, NOBODY, NOBODY, NOBODY, NOBODY, NOBODY))._replace(x=poisoned.x)
     state, metrics = this.round(hyper, this.start, alone, jnp.uint32(7))
-    same(state._replace(round=0), this.start._replace(round=0))
+    assert_same(state._replace(round=0), this.start._replace(round=0))
     assert float(metrics['empty']) == 1
 
 
@@ -124,7 +124,7 @@ def test_a_checkpoint_continues_bit_for_bit(recipe, tmp_path):
     store.close()
     restored, tallies = Checkpoints(tmp_path).restore(this.start)
     assert tallies == {'sums': [1.5]}
-    same(this.go(rounds=2, state=restored), this.reference)
+    assert_same(this.go(rounds=2, state=restored), this.reference)
 
 
 @recipes
