@@ -14,6 +14,7 @@ from fedjax_fair.cli.mistakes import fail, one_line
 from fedjax_fair.report import load_runs, make_table, to_rich, write_report
 from fedjax_fair.training import Config, Interrupted, output, prepare
 from fedjax_fair.training import run as train
+from fedjax_fair.training.cache import use_compilation_cache
 from fedjax_fair.training.setup import checked, use_host_devices
 from fedjax_fair.training.sweep import grid_points
 
@@ -143,6 +144,7 @@ def _out(values: flags.FlagValues, command: str, config: Config) -> pathlib.Path
 
 def _train(config: Config, out: pathlib.Path, values: flags.FlagValues, points: Sequence[dict] = ({},)) -> None:
     use_host_devices(config.devices)
+    use_compilation_cache()
     train(config, out, points=points, resume=values.resume, overwrite=values.overwrite, quiet=values.quiet)
 
 

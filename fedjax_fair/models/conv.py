@@ -6,7 +6,8 @@ patches and ONE matmul, which is plain JAX: it differentiates in both modes, vma
 
 Time of a training step of a 32-64-128 CNN (32x32x3, batch 32) inside ``lax.scan`` on CPU, relative to ``patches``:
 1 patches, 1.2 native forward with a hand-written backward pass, 1.5 patches contracted without flattening to
-``[positions, taps]``, 4.5 sum of shifted matmuls, 30 native convolution. Four clients vmapped: 1.4 per client.
+``[positions, taps]``, 4.5 sum of shifted matmuls, 30 native convolution. Four clients vmapped: 1.4 per client. LeNet's
+thin layers (5x5 of 3 and 6 channels) take 0.4 and 0.55 of the time of ``patches`` when ``folded``.
 """
 
 from __future__ import annotations
@@ -44,9 +45,43 @@ def patches(x: Array, kernel: Array, strides: tuple[int, int], pads: Pads) -> Ar
     return (taps @ kernel.reshape(-1, features)).reshape(x.shape[0], rows, cols, features)
 
 
+def folded(x: Array, kernel: Array, strides: tuple[int, int], pads: Pads) -> Array:
+    """``patches`` on squares of 2x2 pixels folded into channels, which yields 2x2 outputs at a time.
+
+    A kernel of few input channels makes patches of many short rows. Folded there are a quarter as many, four times as
+    long, and the matmul is wide enough to be worth its while; the folded kernel is the kernel at its four shifts. Only
+    stride 1 folds; other strides are left to ``patches``.
+    """
+    if strides != (1, 1):
+        return patches(x, kernel, strides, pads)
+    batch, height, width, channels = x.shape
+    kh, kw, _, features = kernel.shape
+    (top, bottom), (left, right) = pads
+    rows, cols = height + top + bottom - kh + 1, width + left + right - kw + 1
+    u, v = kh // 2 + 1, kw // 2 + 1  # folded pixels that a kernel at any of its shifts touches
+    folded_rows, folded_cols = -(-rows // 2), -(-cols // 2)
+    tall, wide = folded_rows + u - 1, folded_cols + v - 1
+    x = jnp.pad(x, ((0, 0), (top, 2 * tall - height - top), (left, 2 * wide - width - left), (0, 0)))
+    x = _swap(x.reshape(batch, tall, 2, wide, 2, channels)).reshape(batch, tall, wide, 4 * channels)
+    shifts = [
+        jnp.pad(kernel, ((a, 2 * u - kh - a), (b, 2 * v - kw - b), (0, 0), (0, 0))) for a in range(2) for b in range(2)
+    ]
+    big = jnp.stack(shifts, axis=3).reshape(1, u, 2, v, 2, channels * 4 * features)
+    big = _swap(big).reshape(u, v, 4 * channels, 4 * features)
+    y = patches(x, big, (1, 1), ((0, 0), (0, 0))).reshape(batch, folded_rows, folded_cols, 2, 2, features)
+    y = y.transpose(0, 1, 3, 2, 4, 5).reshape(batch, 2 * folded_rows, 2 * folded_cols, features)
+    return y[:, :rows, :cols]
+
+
+def _swap(x: Array) -> Array:
+    """``[B, h, 2, w, 2, C] -> [B, h, w, 2, 2, C]``."""
+    return x.transpose(0, 1, 3, 2, 4, 5)
+
+
 IMPLEMENTATIONS: dict[str, Callable[[Array, Array, tuple[int, int], Pads], Array]] = {
     'exact': exact,
     'patches': patches,
+    'folded': folded,
 }
 
 _setting = 'auto'
@@ -73,8 +108,11 @@ def use_conv(setting: str) -> str:
 
 def choose(x_shape: tuple[int, ...], kernel_shape: tuple[int, ...], strides: tuple[int, int]) -> str:
     """Name the implementation for a layer's shapes, at trace time: the only place where this is decided."""
-    del x_shape, kernel_shape, strides  # patches won for every layer shape measured on CPU
-    return 'patches' if jax.default_backend() == 'cpu' else 'exact'
+    del x_shape
+    if jax.default_backend() != 'cpu':
+        return 'exact'
+    thin = kernel_shape[2] < 16 and max(kernel_shape[:2]) > 1
+    return 'folded' if thin and strides == (1, 1) else 'patches'
 
 
 def conv2d(

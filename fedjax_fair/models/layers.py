@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import jax
+import jax.numpy as jnp
 from flax import linen as nn
 
 from fedjax_fair.core.types import Array
@@ -40,12 +42,11 @@ def flatten(x: Array) -> Array:
 def max_pool(x: Array, size: int = 2) -> Array:
     """Maximum over ``size x size`` windows that do not overlap; a last odd row or column is cut.
 
-    A reshape and a maximum: the backward pass needs no scatter. Tied maxima share the gradient equally.
+    Maxima of strided slices, rows first: the backward pass needs no scatter. Tied maxima share the gradient.
     """
-    batch, height, width, channels = x.shape
-    rows, cols = height // size, width // size
-    x = x[:, : rows * size, : cols * size]
-    return x.reshape(batch, rows, size, cols, size, channels).max((2, 4))
+    rows, cols = (n // size * size for n in x.shape[1:3])
+    x = functools.reduce(jnp.maximum, [x[:, i:rows:size] for i in range(size)])
+    return functools.reduce(jnp.maximum, [x[:, :, i:cols:size] for i in range(size)])
 
 
 def global_average_pool(x: Array) -> Array:

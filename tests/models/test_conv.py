@@ -19,6 +19,9 @@ CASES = [  # height, width, kernel, strides, padding
     (8, 8, 3, 2, 1),
     (7, 10, 3, 2, ((0, 1), (2, 1))),
     (9, 9, 5, 1, 'VALID'),
+    (8, 7, 5, 1, 'VALID'),
+    (7, 8, 4, 1, ((1, 2), (0, 3))),
+    (6, 9, 3, 1, 'VALID'),
     (8, 11, 5, 2, (2, 1)),
     (9, 8, 7, 1, 'SAME'),
     (11, 9, 7, 2, 3),
@@ -70,7 +73,7 @@ def test_equals_nn_conv(height, width, size, strides, padding):
 def test_a_kernel_per_client_under_vmap():
     x = jax.random.normal(jax.random.key(0), (3, 2, 9, 8, 4))
     kernels = jax.random.normal(jax.random.key(1), (3, 3, 3, 4, 5))
-    run = all_implementations(2, 1)
+    run = all_implementations(1, 1)
     together = jax.jit(jax.vmap(run))(x, kernels)
     one_by_one = jax.jit(lambda x, k: jax.lax.map(lambda a: run(*a)['flax'], (x, k)))(x, kernels)
     assert_all_equal_flax({**together, 'flax': one_by_one})
@@ -94,7 +97,8 @@ def test_hessian_vector_products_by_forward_over_reverse():
         loss = lambda k: jnp.sum(jnp.tanh(conv2d(x, k, 1, 'SAME', implementation)))  # noqa: E731
         return jax.jit(lambda k: jax.jvp(jax.grad(loss), (k,), (k,))[1])(kernel)
 
-    np.testing.assert_allclose(hessian_vector('patches'), hessian_vector('exact'), rtol=1e-4, atol=1e-4)
+    for name in ('patches', 'folded'):
+        np.testing.assert_allclose(hessian_vector(name), hessian_vector('exact'), rtol=1e-4, atol=1e-4)
 
 
 def train_in_scan(x, kernel):
@@ -124,6 +128,12 @@ def test_cpu_training_loop_holds_no_xla_convolution(restored):
 def test_accelerators_use_the_native_convolution(monkeypatch):
     monkeypatch.setattr(jax, 'default_backend', lambda: 'tpu')
     assert conv_lib.choose((1, 8, 8, 3), (3, 3, 3, 4), (1, 1)) == 'exact'
+
+
+def test_thin_layers_are_folded_on_cpu():
+    assert conv_lib.choose((1, 8, 8, 3), (5, 5, 3, 6), (1, 1)) == 'folded'
+    for kernel, strides in (((5, 5, 3, 6), (2, 2)), ((1, 1, 3, 6), (1, 1)), ((3, 3, 64, 64), (1, 1))):
+        assert conv_lib.choose((1, 8, 8, 3), kernel, strides) == 'patches'
 
 
 def test_setting_returns_the_previous_one(restored):
