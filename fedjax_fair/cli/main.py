@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 import sys
 from collections.abc import Callable, Sequence
@@ -129,6 +130,9 @@ def execute(command: str, values: flags.FlagValues, hyper: dict[str, str]) -> No
     try:
         with one_line():
             COMMANDS[command](values, hyper)
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever read our output has enough, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except Interrupted as stopped:
         print(f'fedjax-fair: {stopped}', file=sys.stderr)
         sys.exit(130)
@@ -150,5 +154,7 @@ def _train(config: Config, out: pathlib.Path, values: flags.FlagValues, points: 
 
 def _show(folders: Sequence[pathlib.Path], out: pathlib.Path) -> None:
     console = Console()
+    if not console.is_terminal:  # a file or a pipe has room for all columns
+        console = Console(width=240)
     console.print(to_rich(make_table(load_runs(folders)), width=console.width))
     print(f'report: {write_report(folders, out)}')

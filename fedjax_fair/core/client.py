@@ -27,7 +27,7 @@ class ClientData(NamedTuple):
     def take(self, position: Array) -> tuple[Array, Array]:
         """The examples at positions of this client's own list."""
         rows = self.where[position]
-        return jnp.take(self.x, rows, axis=0), jnp.take(self.y, rows, axis=0)
+        return jnp.take(self.x, rows, axis=0, mode='clip'), jnp.take(self.y, rows, axis=0, mode='clip')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -211,7 +211,7 @@ class Context:
     @property
     def label_counts(self) -> Array:
         """``[K]`` examples of each class in this client's training set."""
-        return self._per_class(jnp.take(self.data.y, self.data.where, axis=0), self.data.ex_mask)
+        return self._per_class(jnp.take(self.data.y, self.data.where, axis=0, mode='clip'), self.data.ex_mask)
 
     def _per_class(self, labels: Array, mask: Array) -> Array:
         held = jnp.zeros(self.run.num_classes)

@@ -107,7 +107,7 @@ def npz(
 
 SCENARIOS: dict[str, Scenario] = {
     'digits_domains': Scenario(
-        digits_domains, 'digits in four looks (handwritten, printed, street, synthetic), 20 clients of unequal size'
+        digits_domains, 'digits in four looks (handwritten, printed, street, synthetic), clients of unequal size'
     ),
     'digits_labels': Scenario(
         digits_labels, 'real handwritten digits with label skew, 100 clients of two classes (or Dirichlet) each'
