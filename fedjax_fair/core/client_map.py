@@ -116,7 +116,8 @@ def resolve(kind: str | ClientMap, *, devices: int | None = None, chunk: int | N
 
     ``auto``: ``sharded`` where there are several devices (on CPU one host device per core), else ``vmap`` on an
     accelerator and ``chunked`` on CPU. On CPU clients run one by one inside a device: a batch axis over clients turns
-    matmuls and convolutions into slow batched ones, and one client's parameters and activations stay in cache.
+    matmuls and convolutions into slow batched ones, and one client's parameters and activations stay in cache. On
+    accelerators all clients of a device run at once, as far as memory allows (:func:`within_memory`).
     """
     if isinstance(kind, ClientMap):
         return kind
@@ -132,10 +133,28 @@ def resolve(kind: str | ClientMap, *, devices: int | None = None, chunk: int | N
         kind = 'sharded' if (devices or available) > 1 else ('chunked' if on_cpu else 'vmap')
     if kind == 'vmap':
         return ClientMap()
-    inside = chunk or (1 if on_cpu else 8)
+    inside = chunk or (1 if on_cpu else None)
     if kind == 'chunked':
-        return ClientMap(inside)
+        return ClientMap(inside or 8)
     return ClientMap(inside, client_mesh(devices or available))
+
+
+def device_memory() -> int | None:
+    """Bytes of one device's own memory; None where devices share the host's."""
+    stats = jax.local_devices()[0].memory_stats()
+    return (stats or {}).get('bytes_limit')
+
+
+def within_memory(client_map: ClientMap, model_bytes: int, clients: int, limit: int | None) -> ClientMap:
+    """Cut "all clients at once" into chunks where that many models would not fit into half of the memory.
+
+    A client in training holds about six models: parameters, gradient, optimiser, update, and their copies. What its
+    activations take is not known here; ``--chunk`` has the last word.
+    """
+    if limit is None or client_map.chunk is not None:
+        return client_map
+    most = max(1, limit // 2 // (6 * max(model_bytes, 1)))
+    return client_map if most * client_map.devices >= clients else client_map._replace(chunk=most)
 
 
 def replicate(client_map: ClientMap, value: PyTree) -> PyTree:

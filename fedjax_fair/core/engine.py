@@ -56,7 +56,9 @@ def build(
       is meant to be jitted with the state donated; it never leaves the device.
     """
     spec, facts = _specify(model, task, methods, sizes, example, local, rounds, preprocess, augment)
-    spread = mapping.resolve(client_map)
+    spread = mapping.within_memory(
+        mapping.resolve(client_map), facts['model_bytes'], spec.run.num_clients, mapping.device_memory()
+    )
     owner = next((m for m in spec.methods if m.server_opt is not None), None)
     if owner is not None and server_opt is not None:
         raise ValueError(f'server_opt is given, but {owner.name} brings its own')
@@ -112,7 +114,7 @@ def _specify(model, task, methods, sizes, example, base, rounds, preprocess, aug
         augment=augment,
         only_size=lengths.pop() if known else None,
     )
-    return spec, {'fixed_by': fixed_by, 'local': base}
+    return spec, {'fixed_by': fixed_by, 'local': base, 'model_bytes': tree.num_bytes(shapes)}
 
 
 def _init(spec: client.Spec, optimizer: optax.GradientTransformation, rng: Array) -> FedState:

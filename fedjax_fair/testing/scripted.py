@@ -103,6 +103,7 @@ class _Script(NamedTuple):
 
     @classmethod
     def of(cls, updates, reports, n_examples, num_clients, ids, mask) -> _Script:
+        """Fill in what was left out and bring everything to shape."""
         r, c = _lead(updates)
         total = c if num_clients is None else num_clients
         n, by_client = np.asarray(n_examples), ids is not None

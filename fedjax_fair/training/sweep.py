@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -11,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from fedjax_fair.core import client_map as mapping
+from fedjax_fair.core.tree import num_bytes
 from fedjax_fair.core.types import Algorithm, Array
 from fedjax_fair.data.federation import Federation
 from fedjax_fair.data.samplers import Sampler, make_sampler
@@ -73,7 +75,7 @@ def sweep(
       dropout: chance that a sampled client drops out of a round.
       eval_every: rounds between evaluations; None evaluates only at the end.
       kind: the model that is evaluated, ``'global'`` or ``'deployed'``.
-      chunk: lanes that are in memory at once; None: all of them.
+      chunk: lanes that are in memory at once; None: as many as fit into half of it.
 
     Returns:
       A :class:`Sweep` whose ``metrics`` hold arrays ``[points, seeds]`` of every number of
@@ -98,6 +100,7 @@ def sweep(
     program = make_program(alg_factory, sampler, dropout=dropout, horizon=every, lane_map=_lane_map())
     lanes = make_lanes(points, seeds)
     stops = (*range(every, rounds, every), rounds)
+    chunk = chunk or lanes_that_fit(num_bytes(jax.eval_shape(program.init, lanes)) // len(lanes.seed), _memory())
     pieces = [_run(program, piece, federation, stops, kind) for piece in _pieces(lanes, chunk)]
     history = {name: np.concatenate([piece[name] for piece in pieces], axis=1) for name in pieces[0]}
     shape = (len(points), len(seeds))
@@ -119,6 +122,15 @@ def _check(seeds: Sequence[int], rounds: int, eval_every: int | None, kind: str,
 def _lane_map() -> mapping.ClientMap:
     """Lanes run together on an accelerator and one after another on CPU, as clients do."""
     return mapping.ClientMap(1) if jax.default_backend() == 'cpu' else mapping.ClientMap()
+
+
+def lanes_that_fit(lane_bytes: int, memory: int) -> int:
+    """How many lanes may be in memory at once: two copies of each state in half of it, and at least one."""
+    return max(1, memory // 2 // (2 * max(lane_bytes, 1)))
+
+
+def _memory() -> int:
+    return mapping.device_memory() or os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES')
 
 
 def _pieces(lanes: Lane, chunk: int | None) -> list[Lane]:

@@ -9,7 +9,7 @@ import pytest
 from lab import assert_close
 
 from fedjax_fair.core import Local, build
-from fedjax_fair.core.client_map import ClientMap, client_mesh, deal, fit, map_sum, resolve, shared_max
+from fedjax_fair.core.client_map import ClientMap, client_mesh, deal, fit, map_sum, resolve, shared_max, within_memory
 from fedjax_fair.data.federation import Federation, index_table, stack_tests
 from fedjax_fair.methods import make_methods
 from fedjax_fair.metrics import classification
@@ -91,6 +91,16 @@ def test_convolution_networks_with_batch_norm_agree_over_one_round(name):
         outcomes[label] = jax.device_get(state.variables)
     assert_close(outcomes['one by one'], outcomes['vmap'], 1e-5)
     assert_close(outcomes['sharded one by one'], outcomes['vmap'], 1e-5)
+
+
+def test_all_at_once_becomes_chunks_where_memory_is_short():
+    everyone, mesh = ClientMap(), client_mesh(2)
+    assert within_memory(everyone, 1000, 100, None) == everyone
+    assert within_memory(everyone, 1000, 100, 2 * 6 * 1000 * 100) == everyone
+    assert within_memory(everyone, 1000, 100, 2 * 6 * 1000 * 30) == ClientMap(30)
+    assert within_memory(ClientMap(None, mesh), 1000, 100, 2 * 6 * 1000 * 50) == ClientMap(None, mesh)
+    assert within_memory(everyone, 1000, 100, 1) == ClientMap(1)
+    assert within_memory(ClientMap(7), 1000, 100, 1) == ClientMap(7)
 
 
 def test_resolve_names_the_choice_and_refuses_nonsense():

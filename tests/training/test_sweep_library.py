@@ -15,7 +15,7 @@ from fedjax_fair.metrics import classification, summarise
 from fedjax_fair.testing import tiny_federation, tiny_mlp
 from fedjax_fair.training import sweep
 from fedjax_fair.training.program import ORDER, SAMPLE, key_of
-from fedjax_fair.training.sweep import grid_points
+from fedjax_fair.training.sweep import grid_points, lanes_that_fit
 
 pytestmark = pytest.mark.xdist_group('sweep_library')
 DATA = tiny_federation()
@@ -112,3 +112,9 @@ def test_mistakes(change, message):
     options = {'grid': GRID, 'seeds': SEEDS, 'federation': DATA, 'rounds': 1, **change}
     with pytest.raises(ValueError, match=message):
         sweep(fedprox, options.pop('grid'), options.pop('seeds'), **options)
+
+
+def test_lanes_are_cut_to_what_fits_into_memory():
+    assert lanes_that_fit(100, 4 * 100 * 7) == 7
+    assert lanes_that_fit(100, 10) == 1
+    assert lanes_that_fit(0, 10) >= 1
