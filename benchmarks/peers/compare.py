@@ -86,6 +86,7 @@ def compare(job: Job, names: Sequence[str], rounds: int) -> dict:
 
 
 def main() -> None:
+    """Measure the job named on the command line and write its results."""
     peers = [name for name in CONTENDERS if name != OURS]
     parser = argparse.ArgumentParser(description='Compare fedjax_fair with other simulators on one job.')
     parser.add_argument('--job', choices=JOBS, default='w1')

@@ -120,14 +120,7 @@ def _specify(model, task, methods, sizes, example, base, rounds, preprocess, aug
 def _init(spec: client.Spec, optimizer: optax.GradientTransformation, rng: Array) -> FedState:
     example = spec.preprocess(jnp.asarray(spec.run.example)[None])
     variables = spec.model.init(rng, example)
-    servers, clients = {}, {}
-    for m in spec.methods:
-        if m.init is not None:
-            entry, row = m.init(variables, spec.run)
-            if entry is not None:
-                servers[m.name] = entry
-            if row is not None:
-                clients[m.name] = tree.repeat_row(row, spec.run.num_clients)
+    servers, clients = server.initial_entries(spec.methods, variables, spec.run)
     if spec.local.keep_optimizer:
         fresh = training.make_optimizer(spec.local, spec.run.lr(jnp.zeros((), jnp.int32))).init(variables['params'])
         clients[OPTIMIZER_ROW] = tree.repeat_row(fresh, spec.run.num_clients)

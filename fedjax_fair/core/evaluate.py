@@ -42,8 +42,11 @@ def make_evaluate(spec: client.Spec, spread: client_map.ClientMap, arrange: Call
         found = {}
         if 'global' in kinds:
             found['global'] = _global(spec, spread, state, served, tests)
-        if 'deployed' in kinds:
+        if 'deployed' in kinds and personalises(spec.methods):
             found['deployed'] = _deployed(spec, spread, state, served, tests)
+        elif 'deployed' in kinds:  # everybody uses the global model
+            metrics = found.get('global') or _global(spec, spread, state, served, tests)
+            found['deployed'] = jax.tree.map(lambda leaf: jnp.take(leaf, jnp.asarray(tests.test_of), axis=0), metrics)
         if 'adapted' in kinds:
             if cohort is None or rng is None:
                 raise ValueError("kind 'adapted' needs the clients' training data: pass cohort= and rng=")
@@ -142,9 +145,6 @@ def _set_metrics(spec, ctx, variables, tests: Tests, which: Array) -> dict[str, 
 
 
 def _deployed(spec, spread, state: FedState, served: Variables, tests: Tests) -> dict[str, Array]:
-    if not personalises(spec.methods):
-        found = _global(spec, spread, state, served, tests)
-        return jax.tree.map(lambda leaf: jnp.take(leaf, jnp.asarray(tests.test_of), axis=0), found)
     spread, slots = client_map.fit(spread, spec.run.num_clients)
     ids = jnp.minimum(jnp.arange(slots), spec.run.num_clients - 1)
     rows = {name: tree.take_rows(table, ids) for name, table in state.clients.items()}

@@ -117,7 +117,7 @@ def train(ctx, local: Local, phase: Phase, state: Trained, *, final: bool) -> Tr
     data, spec = ctx.data, ctx.spec
     size = min(local.batch_size, data.where.shape[0])
     lr = ctx.run.lr(ctx.round) if phase.lr is None else phase.lr
-    optimizer = make_optimizer(local._replace(batch_size=size), lr)
+    optimizer = make_optimizer(local, lr)
     trainable = jax.tree.map(phase.trainable, tree.paths(state.variables['params']))
     steps = num_steps(local, phase, data.n)
     batches = jnp.maximum(num_batches(data.n, size), 1)

@@ -122,12 +122,7 @@ class _Script(NamedTuple):
 
 def _play(methods: tuple[Method, ...], variables: Variables, run: Run, script: _Script) -> Scripted:
     optimizer = next((m.server_opt for m in methods if m.server_opt is not None), optax.scale(-1.0))
-    servers: dict[str, PyTree] = {}
-    clients: dict[str, PyTree] = {}
-    for m in methods:
-        entry, row = m.init(variables, run) if m.init is not None else (None, None)
-        servers |= {} if entry is None else {m.name: entry}
-        clients |= {} if row is None else {m.name: tree.repeat_row(row, run.num_clients)}
+    servers, clients = server.initial_entries(methods, variables, run)
 
     def one_round(carry, each):
         number, variables, opt, servers, clients = carry

@@ -100,6 +100,7 @@ def test_undefined_losses_do_not_stop_a_figure(make_run, tmp_path):
     for line in run.history:
         line['train_loss'] = None
     report.save_png(report.training_loss([run]), tmp_path / 'loss.png')
+    assert (tmp_path / 'loss.png').read_bytes().startswith(b'\x89PNG')
 
 
 def test_many_runs_keep_distinct_lines():
