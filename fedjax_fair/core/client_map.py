@@ -66,26 +66,31 @@ def deal(work: Array, client_map: ClientMap) -> Array:
     return order.reshape(-1, client_map.devices).T.reshape(-1)
 
 
-def map_sum(client_map: ClientMap, fn: Callable, shared: PyTree, clients: PyTree) -> tuple[PyTree, PyTree]:
+def map_clients(client_map: ClientMap, fn: Callable, shared: PyTree, clients: PyTree) -> PyTree:
+    """The stacked outputs of ``fn(shared, client)`` for every client."""
+    return map_sum(client_map, lambda shared, client: ((), fn(shared, client)), (), shared, clients)[1]
+
+
+def map_sum(client_map: ClientMap, fn: Callable, zero: PyTree, shared: PyTree, clients: PyTree):
     """Apply ``fn(shared, client) -> (summand, output)`` to every client.
 
-    Returns the sum of the summands and the stacked outputs. Summands are accumulated chunk by chunk, so they cost the
-    memory of one chunk however large the cohort is.
+    Returns the sum of the summands, which look like ``zero``, and the stacked outputs. Summands are accumulated chunk
+    by chunk, so they cost the memory of one chunk however large the cohort is.
     """
     if client_map.mesh is None:
-        return _chunked(client_map.chunk, fn, shared, clients)
+        return _chunked(client_map.chunk, fn, zero, shared, clients)
 
-    def shard(shared, clients):
-        sums, outputs = _chunked(client_map.chunk, fn, shared, clients)
+    def shard(zero, shared, clients):
+        sums, outputs = _chunked(client_map.chunk, fn, zero, shared, clients)
         return jax.lax.psum(sums, AXIS), outputs
 
     # check_vma=False: loop carries start as replicated constants and become per-device values.
     return jax.shard_map(
-        shard, mesh=client_map.mesh, in_specs=(P(), P(AXIS)), out_specs=(P(), P(AXIS)), check_vma=False
-    )(shared, clients)
+        shard, mesh=client_map.mesh, in_specs=(P(), P(), P(AXIS)), out_specs=(P(), P(AXIS)), check_vma=False
+    )(zero, shared, clients)
 
 
-def _chunked(chunk: int | None, fn: Callable, shared: PyTree, clients: PyTree) -> tuple[PyTree, PyTree]:
+def _chunked(chunk: int | None, fn: Callable, zero: PyTree, shared: PyTree, clients: PyTree) -> tuple[PyTree, PyTree]:
     count = jax.tree.leaves(clients)[0].shape[0]
 
     def together(piece):
@@ -95,19 +100,17 @@ def _chunked(chunk: int | None, fn: Callable, shared: PyTree, clients: PyTree) -
     if chunk is None or (chunk == count and count > 1):
         return together(clients)
     if chunk == 1:  # one client at a time needs no batch axis at all
-        return _scan_sum(lambda client: fn(shared, client), clients)
+        return _scan_sum(lambda client: fn(shared, client), zero, clients)
     pieces = jax.tree.map(lambda leaf: leaf.reshape(-1, chunk, *leaf.shape[1:]), clients)
-    sums, outputs = _scan_sum(together, pieces)
+    sums, outputs = _scan_sum(together, zero, pieces)
     return sums, jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), outputs)
 
 
-def _scan_sum(run: Callable, pieces: PyTree) -> tuple[PyTree, PyTree]:
+def _scan_sum(run: Callable, zero: PyTree, pieces: PyTree) -> tuple[PyTree, PyTree]:
     def body(total, piece):
         sums, outputs = run(piece)
         return jax.tree.map(jnp.add, total, sums), outputs
 
-    first = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), pieces)
-    zero = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(run, first)[0])
     return jax.lax.scan(body, zero, pieces)
 
 

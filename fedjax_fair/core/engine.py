@@ -162,7 +162,7 @@ def _round(spec, spread, optimizer, state: FedState, cohort: Cohort, rng: Array)
     clients = (cohort.ids, cohort.mask, cohort.where, cohort.ex_mask, n, steps, rows)
     reports: dict[str, Array] = {}
     if any(m.probe is not None for m in spec.methods):
-        _, reports = mapping.map_sum(spread, lambda s, c: ((), client.probe(_context(spec, s, c))), shared, clients)
+        reports = mapping.map_clients(spread, lambda s, c: client.probe(_context(spec, s, c)), shared, clients)
     invited = cohort.mask & _rows_finite(reports, cohort.mask)
     view = server.View(
         run=spec.run,
@@ -211,7 +211,8 @@ def _train(spec, spread, view: server.View, weights: Array | None, shared, clien
         return (part, share), (sent._replace(update={}), ok)
 
     inputs = (clients, view.mask, weights, dict(view.reports))
-    sums, (sent, ok) = mapping.map_sum(spread, one, shared, inputs)
+    zero = () if weights is None else jax.tree.map(jnp.zeros_like, (view.variables, weights[0]))
+    sums, (sent, ok) = mapping.map_sum(spread, one, zero, shared, inputs)
     reports = server.Reports(tree.keep_rows(ok, {**view.reports, **sent.reports}))
     view = dataclasses.replace(view, mask=ok, reports=reports)
     if weights is None:

@@ -126,9 +126,9 @@ def _global(spec, spread, state: FedState, served: Variables, tests: Tests) -> d
 
     def one(shared, batch):
         parts, rows = shared
-        return (), _records(spec, _context(spec, parts, nobody, rows), parts[2], *batch)
+        return _records(spec, _context(spec, parts, nobody, rows), parts[2], *batch)
 
-    _, records = client_map.map_sum(spread, one, (parts, _first_rows(state)), batches)
+    records = client_map.map_clients(spread, one, (parts, _first_rows(state)), batches)
     records = jax.tree.map(
         lambda leaf: leaf[: sets * count].reshape(sets, count * size, *leaf.shape[2:])[:, :width], records
     )
@@ -155,10 +155,10 @@ def _deployed(spec, spread, state: FedState, served: Variables, tests: Tests) ->
         id_, rows, seen, which = inputs
         ctx = _context(spec, parts, id_, rows)
         variables = tree.select(seen > 0, client.deploy(ctx), served)
-        return (), _set_metrics(spec, ctx, variables, tests, which)
+        return _set_metrics(spec, ctx, variables, tests, which)
 
     shared = ((state.round, state.server, state.variables), served, tests)
-    _, found = client_map.map_sum(spread, one, shared, (ids, rows, state.seen[ids], which))
+    found = client_map.map_clients(spread, one, shared, (ids, rows, state.seen[ids], which))
     return jax.tree.map(lambda leaf: leaf[: spec.run.num_clients], found)
 
 
@@ -175,10 +175,10 @@ def _adapted(spec, spread, arrange, state: FedState, tests: Tests, cohort: Cohor
         ctx = dataclasses.replace(_context(spec, parts, id_, rows), data=data, steps=steps)
         ctx = client.download(dataclasses.replace(ctx, key=jax.random.fold_in(rng, id_)))
         trained = client.fit(ctx, None)
-        return (), _set_metrics(spec, ctx, trained.variables, tests, which)
+        return _set_metrics(spec, ctx, trained.variables, tests, which)
 
     inputs = (cohort.ids, cohort.where, cohort.ex_mask, n, steps, rows, which)
-    _, found = client_map.map_sum(spread, one, (parts, cohort.x, cohort.y, tests, rng), inputs)
+    found = client_map.map_clients(spread, one, (parts, cohort.x, cohort.y, tests, rng), inputs)
 
     def in_order(leaf):
         table = jnp.full((spec.run.num_clients, *leaf.shape[1:]), jnp.nan if leaf.dtype.kind == 'f' else 0, leaf.dtype)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import functools
 
 import numpy as np
-from scipy import ndimage
-from sklearn.datasets import load_digits
 
 from fedjax_fair.data import glyphs
 from fedjax_fair.data.pool import Pool
@@ -26,6 +24,10 @@ def handwriting(size: int) -> tuple[np.ndarray, np.ndarray]:
 
     Reference: Alpaydin and Kaynak, "Optical recognition of handwritten digits", UCI repository, 1998.
     """
+    # Imported where they are needed: they take a second that runs on other data need not pay.
+    from scipy import ndimage
+    from sklearn.datasets import load_digits
+
     bunch = load_digits()
     border = size // 8
     zoom = (size - 2 * border) / 8

@@ -5,12 +5,7 @@ from __future__ import annotations
 import functools
 import pathlib
 
-import matplotlib
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-from matplotlib.font_manager import FontProperties
-from scipy import ndimage
 
 FONTS = (
     'DejaVuSans',
@@ -33,6 +28,12 @@ CELL = 64  # pixels of a glyph's mask: twice the image, so that warps stay smoot
 @functools.cache
 def glyph_masks(font: str) -> np.ndarray:
     """Ink masks ``[10, CELL, CELL]`` in 0..1 of the ten digits of one of :data:`FONTS`, all of the same height."""
+    # Imported where they are needed: runs on other data need not pay for them.
+    import matplotlib
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from matplotlib.font_manager import FontProperties
+
     path = pathlib.Path(matplotlib.get_data_path(), 'fonts', 'ttf', f'{font}.ttf')
     figure = Figure(figsize=(10, 1), dpi=CELL)
     canvas = FigureCanvasAgg(figure)
@@ -42,6 +43,12 @@ def glyph_masks(font: str) -> np.ndarray:
     canvas.draw()
     ink = 1.0 - np.asarray(canvas.buffer_rgba())[..., 0].astype(np.float32) / 255.0
     return np.stack(np.split(ink, 10, axis=1))
+
+
+def _blur(image: np.ndarray, sigma: tuple[float, ...], mode: str = 'reflect') -> np.ndarray:
+    from scipy import ndimage
+
+    return ndimage.gaussian_filter(image, sigma, mode=mode)
 
 
 def warp(masks: np.ndarray, angle: np.ndarray, scale: np.ndarray, shear: np.ndarray, shift: np.ndarray) -> np.ndarray:
@@ -82,7 +89,7 @@ def _ink(digits: np.ndarray, rng: np.random.Generator, turn: float, scales, move
 
 def _cloth(n: int, grain: float, rng: np.random.Generator) -> np.ndarray:
     """Smooth random fields ``[n, SIZE, SIZE, 1]``, each scaled to 0..1; ``grain`` is the size of a blotch in pixels."""
-    field = ndimage.gaussian_filter(rng.normal(size=(n, SIZE, SIZE)), (0, grain, grain), mode='wrap')
+    field = _blur(rng.normal(size=(n, SIZE, SIZE)), (0, grain, grain), 'wrap')
     low, high = (f(field, axis=(1, 2), keepdims=True) for f in (np.min, np.max))
     return ((field - low) / (high - low))[..., None]
 
@@ -110,7 +117,7 @@ def street(digits: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     front = back + contrast + rng.uniform(-0.12, 0.12, (n, 1, 1, 3))
     light = 1 + 0.5 * (_cloth(n, 7, rng) - 0.5)
     image = (back * (1 - ink) + front * ink) * light
-    blurred = [ndimage.gaussian_filter(i, (s, s, 0)) for i, s in zip(image, rng.uniform(0.3, 1.4, n), strict=True)]
+    blurred = [_blur(i, (s, s, 0)) for i, s in zip(image, rng.uniform(0.3, 1.4, n), strict=True)]
     return _to_uint8(np.stack(blurred) + rng.normal(0, 0.03, image.shape))
 
 

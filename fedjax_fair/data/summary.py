@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from fedjax_fair.data.federation import Federation
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 SHOWN_CLIENTS, SHOWN_CLASSES = 20, 12  # of the table of describe(); the rest is abbreviated
 COLOURS = ('#4477aa', '#ee6677', '#228833', '#ccbb44', '#66ccee', '#aa3377', '#bbbbbb', '#994455', '#004488', '#ddaa33')
@@ -86,8 +87,16 @@ def _table(federation: Federation) -> list[str]:
 # --- pictures --------------------------------------------------------------------------------------------------------
 
 
-def _save(figure: Figure, path: str | os.PathLike) -> None:
+def _figure(width: float, height: float) -> Figure:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # imported here: most runs draw nothing
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout='constrained')
     FigureCanvasAgg(figure)
+    return figure
+
+
+def _save(figure: Figure, path: str | os.PathLike) -> None:
     figure.savefig(path, dpi=120, facecolor='white')
 
 
@@ -105,7 +114,7 @@ def draw_partition(federation: Federation, path: str | os.PathLike) -> None:
     colours = [colour[name] for name in group]
     width = min(16.0, max(6.0, 2.0 + 0.32 * len(counts)))
     height = 2.2 + min(6.0, max(1.2, 0.3 * federation.num_classes))
-    figure = Figure(figsize=(width, height), layout='constrained')
+    figure = _figure(width, height)
     bubbles, bars = figure.subplots(2, 1, sharex=True, height_ratios=[height - 2.0, 1.4])
     sides = 72 * (width - 1.5) / len(counts), 72 * (height - 2.4) / federation.num_classes
     cell = min(max(sides), 1.6 * min(sides))  # points; in narrow cells large bubbles may touch
@@ -152,8 +161,8 @@ def contact_sheet(federation: Federation, path: str | os.PathLike, per_class: in
         raise ValueError(f'{federation.name} holds features of shape {federation.x.shape[1:]}, not images to draw')
     groups = federation.groups or ('all clients',)
     classes = min(SHOWN_CLASSES, federation.num_classes)
-    tight = ConstrainedLayoutEngine(w_pad=0.01, h_pad=0.01, wspace=0.02, hspace=0.02)
-    figure = Figure(figsize=(1.6 + 0.62 * classes, 0.5 + 0.62 * per_class * len(groups)), layout=tight)
+    figure = _figure(1.6 + 0.62 * classes, 0.5 + 0.62 * per_class * len(groups))
+    figure.set_layout_engine('constrained', w_pad=0.01, h_pad=0.01, wspace=0.02, hspace=0.02)
     grid = figure.subplots(len(groups) * per_class, classes, squeeze=False)
     for axes in grid.ravel():
         axes.set(xticks=[], yticks=[])
@@ -184,7 +193,7 @@ def _draw_image(axes, image: np.ndarray) -> None:
 
 
 def _draw_points(federation: Federation, path: str | os.PathLike) -> None:
-    figure = Figure(figsize=(3.4 * federation.num_clients, 3.4), layout='constrained')
+    figure = _figure(3.4 * federation.num_clients, 3.4)
     panels = figure.subplots(1, federation.num_clients, squeeze=False, sharex=True, sharey=True)[0]
     for n, axes in enumerate(panels):
         rows = federation.index[n, : federation.sizes[n]]

@@ -1,13 +1,9 @@
 """Two-dimensional convolution with the parameters of ``nn.Conv``, fast on CPU as well.
 
 XLA's CPU backend runs a convolution's backward pass very slowly inside ``lax.scan`` or ``while``, and per-client
-kernels under ``vmap`` become grouped convolutions. So on CPU a convolution is written as shifted slices gathered into
-patches and ONE matmul, which is plain JAX: it differentiates in both modes, vmaps and scans.
-
-Time of a training step of a 32-64-128 CNN (32x32x3, batch 32) inside ``lax.scan`` on CPU, relative to ``patches``:
-1 patches, 1.2 native forward with a hand-written backward pass, 1.5 patches contracted without flattening to
-``[positions, taps]``, 4.5 sum of shifted matmuls, 30 native convolution. Four clients vmapped: 1.4 per client. LeNet's
-thin layers (5x5 of 3 and 6 channels) take 0.4 and 0.55 of the time of ``patches`` when ``folded``.
+kernels under ``vmap`` become grouped convolutions. So on CPU a convolution is written as matmuls in plain JAX: 3x3
+kernels by Winograd's algorithms (:mod:`fedjax_fair.models.winograd`), all others as shifted slices gathered into
+patches and ONE matmul. Measurements are in BUILD.md.
 """
 
 from __future__ import annotations
@@ -20,8 +16,9 @@ from flax import linen as nn
 from jax import lax
 
 from fedjax_fair.core.types import Array
+from fedjax_fair.models.winograd import F2, F4, S2, Pads
+from fedjax_fair.models.winograd import winograd as by_algorithm
 
-Pads = tuple[tuple[int, int], tuple[int, int]]
 Padding = str | int | Sequence[int] | Sequence[tuple[int, int]]
 
 
@@ -78,11 +75,26 @@ def _swap(x: Array) -> Array:
     return x.transpose(0, 1, 3, 2, 4, 5)
 
 
+def winograd(x: Array, kernel: Array, strides: tuple[int, int], pads: Pads) -> Array:
+    """3x3 kernels of stride 1 or 2 by Winograd's algorithms; all others are left to ``patches``.
+
+    Large tiles save the most products, but a small output does not fill them. Reverse-mode derivatives only.
+    """
+    if kernel.shape[:2] != (3, 3) or strides not in ((1, 1), (2, 2)):
+        return patches(x, kernel, strides, pads)
+    if strides == (2, 2):
+        return by_algorithm(S2, pads, x, kernel)
+    return by_algorithm(F4 if min(x.shape[1:3]) >= 8 else F2, pads, x, kernel)
+
+
 IMPLEMENTATIONS: dict[str, Callable[[Array, Array, tuple[int, int], Pads], Array]] = {
     'exact': exact,
     'patches': patches,
     'folded': folded,
+    'winograd': winograd,
 }
+
+THIN = 16  # input channels below which transforms cost more than the products they save
 
 _setting = 'auto'
 
@@ -106,13 +118,13 @@ def use_conv(setting: str) -> str:
     return previous
 
 
-def choose(x_shape: tuple[int, ...], kernel_shape: tuple[int, ...], strides: tuple[int, int]) -> str:
+def choose(kernel_shape: tuple[int, ...], strides: tuple[int, int]) -> str:
     """Name the implementation for a layer's shapes, at trace time: the only place where this is decided."""
-    del x_shape
     if jax.default_backend() != 'cpu':
         return 'exact'
-    thin = kernel_shape[2] < 16 and max(kernel_shape[:2]) > 1
-    return 'folded' if thin and strides == (1, 1) else 'patches'
+    if kernel_shape[2] >= THIN:
+        return 'winograd'
+    return 'folded' if max(kernel_shape[:2]) > 1 and strides == (1, 1) else 'patches'
 
 
 def conv2d(
@@ -129,7 +141,7 @@ def conv2d(
     """
     strides = _pair(strides)
     pads = _pads(padding, x.shape[1:3], kernel.shape[:2], strides)
-    name = implementation or (choose(x.shape, kernel.shape, strides) if _setting == 'auto' else _setting)
+    name = implementation or (choose(kernel.shape, strides) if _setting == 'auto' else _setting)
     if name not in IMPLEMENTATIONS:
         raise ValueError(f'implementation={name!r} is unknown; choose one of {", ".join(IMPLEMENTATIONS)}')
     if any(n + sum(p) < k for n, p, k in zip(x.shape[1:3], pads, kernel.shape[:2], strict=True)):

@@ -72,7 +72,7 @@ def make_program(
         count = jax.tree.leaves(lanes)[0].shape[0]
         spread, slots = mapping.fit(lane_map, count)
         padded = jax.tree.map(lambda leaf: leaf[jnp.minimum(jnp.arange(slots), count - 1)], lanes)
-        _, out = mapping.map_sum(spread, lambda shared, lane: ((), fn(shared, *lane)), shared, padded)
+        out = mapping.map_clients(spread, lambda shared, lane: fn(shared, *lane), shared, padded)
         return jax.tree.map(lambda leaf: leaf[:count], out)
 
     def init(lanes: Lane) -> FedState:
@@ -86,17 +86,23 @@ def make_program(
         return over_lanes(partial(_evaluate, factory, kinds), (tests, data), (lanes, states))
 
     return Program(
-        jax.jit(init, out_shardings=placement),
+        jax.jit(init, out_shardings=placement, compiler_options=_quick_to_compile()),
         jax.jit(advance, donate_argnums=1, out_shardings=(placement, None)),
         jax.jit(evaluate, static_argnames='kinds'),
         horizon,
     )
 
 
+def _quick_to_compile() -> dict[str, str] | None:
+    """On CPU, little optimisation for what runs once: drawing every parameter compiles slower than it runs."""
+    return {'xla_backend_optimization_level': '1'} if jax.default_backend() == 'cpu' else None
+
+
 def _rounds(factory, sampler: Sampler, dropout, horizon: int, shared, lane: Lane, state: FedState):
     data, n = shared
     algorithm = factory(lane.hyper)
 
+    @jax.jit  # traced once, for the shapes and for the loop
     def one(state):
         key = jax.random.fold_in(key_of(lane.seed, SAMPLE), state.round)
         ids = sampler(key, state.round)

@@ -152,7 +152,7 @@ def test_our_checks_are_mistakes_of_the_user():
 
 def _unequal_clients():
     clients = (jnp.ones(2), jnp.ones(3))
-    return client_map.map_sum(client_map.ClientMap(), lambda shared, one: ((), one), (), clients)
+    return client_map.map_clients(client_map.ClientMap(), lambda shared, one: one, (), clients)
 
 
 def test_errors_of_libraries_and_builtins_are_bugs(tmp_path):

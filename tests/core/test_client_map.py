@@ -29,7 +29,8 @@ def test_map_sum_adds_summands_and_stacks_outputs(client_map):
     fitted, slots = fit(client_map, 12)
     assert slots == 12
     clients = jnp.arange(12.0)
-    total, outputs = map_sum(fitted, lambda scale, c: (scale * c, {'double': 2 * c}), jnp.asarray(10.0), clients)
+    fn = lambda scale, c: (scale * c, {'double': 2 * c})  # noqa: E731
+    total, outputs = map_sum(fitted, fn, jnp.asarray(0.0), jnp.asarray(10.0), clients)
     assert float(total) == 10 * clients.sum()
     np.testing.assert_array_equal(outputs['double'], 2 * clients)
 

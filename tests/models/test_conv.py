@@ -60,7 +60,7 @@ def all_implementations(strides, padding):
 def assert_all_equal_flax(results):
     for name in IMPLEMENTATIONS:
         for ours, theirs in zip(results[name], results['flax'], strict=True):
-            np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=2e-5, err_msg=name)
+            np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=2e-5 * np.abs(theirs).max(), err_msg=name)
 
 
 @pytest.mark.parametrize(('height', 'width', 'size', 'strides', 'padding'), CASES)
@@ -117,23 +117,25 @@ def compiled_convolutions(f, *args):
 
 
 def test_cpu_training_loop_holds_no_xla_convolution(restored):
-    x, kernel = jnp.ones((2, 8, 8, 3)), jnp.ones((3, 3, 3, 4))
     use_conv('auto')
-    assert compiled_convolutions(train_in_scan, x, kernel) == 0
-    assert compiled_convolutions(jax.vmap(train_in_scan), x[None], kernel[None]) == 0
+    for channels in (3, 16):  # patches and Winograd
+        x, kernel = jnp.ones((2, 8, 8, channels)), jnp.ones((3, 3, channels, 4))
+        assert compiled_convolutions(train_in_scan, x, kernel) == 0
+        assert compiled_convolutions(jax.vmap(train_in_scan), x[None], kernel[None]) == 0
     use_conv('exact')  # the same search finds them when they are there, and the setting outlives jit's cache
     assert compiled_convolutions(train_in_scan, x, kernel) > 0
 
 
 def test_accelerators_use_the_native_convolution(monkeypatch):
     monkeypatch.setattr(jax, 'default_backend', lambda: 'tpu')
-    assert conv_lib.choose((1, 8, 8, 3), (3, 3, 3, 4), (1, 1)) == 'exact'
+    assert conv_lib.choose((3, 3, 64, 64), (1, 1)) == 'exact'
 
 
 def test_thin_layers_are_folded_on_cpu():
-    assert conv_lib.choose((1, 8, 8, 3), (5, 5, 3, 6), (1, 1)) == 'folded'
-    for kernel, strides in (((5, 5, 3, 6), (2, 2)), ((1, 1, 3, 6), (1, 1)), ((3, 3, 64, 64), (1, 1))):
-        assert conv_lib.choose((1, 8, 8, 3), kernel, strides) == 'patches'
+    assert conv_lib.choose((5, 5, 3, 6), (1, 1)) == 'folded'
+    assert conv_lib.choose((5, 5, 3, 6), (2, 2)) == 'patches'
+    assert conv_lib.choose((1, 1, 3, 6), (1, 1)) == 'patches'
+    assert conv_lib.choose((3, 3, 64, 64), (1, 1)) == 'winograd'
 
 
 def test_setting_returns_the_previous_one(restored):

@@ -111,6 +111,14 @@ def test_group_norm_equals_flaxs(channels, groups):
     np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-3)
 
 
+def test_group_norm_keeps_its_digits_far_from_zero():
+    x = np.random.default_rng(0).normal(1000, 1, (2, 8, 8, 6)).astype(np.float32)
+    parts = x.astype(np.float64).reshape(2, 64, 2, 3)
+    expected = (parts - parts.mean((1, 3), keepdims=True)) / parts.std((1, 3), keepdims=True)
+    got = GroupNorm().apply({'params': {'scale': jnp.ones(6), 'bias': jnp.zeros(6)}}, x)
+    np.testing.assert_allclose(got, expected.reshape(x.shape), atol=1e-3)
+
+
 def test_unknown_kind_lists_the_choices():
     with pytest.raises(ValueError, match=r"norm='layer' is unknown; choose one of batch, group, none, stateless"):
         norm_layer('layer')

@@ -1,0 +1,105 @@
+"""Winograd's algorithms equal the definition of a convolution, in values and in every derivative."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+from fedjax_fair.models import winograd as lib
+from fedjax_fair.models.winograd import F2, F4, S2, winograd
+
+SAME = ((1, 1), (1, 1))
+
+
+def definition(algorithm, pads, x, kernel):
+    strides = (algorithm.stride,) * 2
+    return lax.conv_general_dilated(x, kernel, strides, pads, dimension_numbers=('NHWC', 'HWIO', 'NHWC'))
+
+
+def output_and_gradients(conv, algorithm, pads, shape, features):
+    """In one jitted program, for random inputs and a random linear functional of the output."""
+    draw = functools.partial(jax.random.normal, dtype=jnp.zeros(0).dtype)
+    x, kernel = draw(jax.random.key(0), shape), draw(jax.random.key(1), (3, 3, shape[-1], features))
+
+    def run(x, kernel):
+        y, pull = jax.vjp(functools.partial(conv, algorithm, pads), x, kernel)
+        return y, *pull(draw(jax.random.key(2), y.shape))
+
+    return jax.jit(run)(x, kernel)
+
+
+def relative_errors(got, expected):
+    return [float(np.abs(a - b).max() / np.abs(b).max()) for a, b in zip(got, expected, strict=True)]
+
+
+@pytest.mark.parametrize('algorithm', [F2, F4, S2], ids=['F2', 'F4', 'S2'])
+def test_the_matrices_compute_a_correlation(algorithm):
+    rng = np.random.default_rng(0)
+    x, w = rng.normal(size=len(algorithm.input[0])), rng.normal(size=3)
+    products = (np.array(algorithm.kernel) @ w) * (np.array(algorithm.input) @ x)
+    expected = [x[i * algorithm.stride :][:3] @ w for i in range(len(algorithm.output))]
+    np.testing.assert_allclose(np.array(algorithm.output) @ products, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ('algorithm', 'shape', 'pads'),
+    [
+        (F2, (2, 4, 4, 3), SAME),
+        (F2, (1, 5, 3, 2), ((0, 2), (1, 0))),
+        (F4, (2, 8, 8, 3), SAME),
+        (F4, (1, 9, 7, 2), ((0, 0), (2, 1))),
+        (S2, (2, 8, 8, 3), SAME),
+        (S2, (1, 6, 9, 2), ((0, 0), (1, 0))),
+    ],
+)
+def test_equals_the_definition_in_double_precision(algorithm, shape, pads):
+    with jax.enable_x64(True):
+        got = output_and_gradients(winograd, algorithm, pads, shape, 4)
+        expected = output_and_gradients(definition, algorithm, pads, shape, 4)
+    assert max(relative_errors(got, expected)) < 1e-13
+
+
+@pytest.mark.parametrize(
+    ('algorithm', 'shape', 'features', 'tolerance'),
+    [(F4, (2, 16, 16, 128), 128, 2e-5), (F2, (2, 4, 4, 256), 256, 3e-6), (S2, (2, 16, 16, 64), 128, 3e-6)],
+)
+def test_single_precision_at_the_shapes_of_a_resnet(algorithm, shape, features, tolerance):
+    got = output_and_gradients(winograd, algorithm, SAME, shape, features)
+    expected = output_and_gradients(definition, algorithm, SAME, shape, features)
+    assert max(relative_errors(got, expected)) < tolerance
+
+
+def test_groups_of_images_change_nothing(monkeypatch):
+    whole = output_and_gradients(winograd, F2, SAME, (12, 4, 4, 3), 4)
+    monkeypatch.setattr(lib, 'CACHE', 2600)  # two images of 16 taps x 4 tiles x 4 channels x 4 bytes
+    assert lib._groups(F2, SAME, jnp.zeros((12, 4, 4, 3)), jnp.zeros((3, 3, 3, 4))) == 6
+    parts = output_and_gradients(winograd, F2, SAME, (12, 4, 4, 3), 4)
+    for a, b in zip(parts, whole, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
+
+
+def test_small_inputs_and_large_kernels_are_not_cut():
+    small, large = jnp.zeros((2, 8, 8, 16)), jnp.zeros((64, 32, 32, 64))
+    assert lib._groups(F4, SAME, small, jnp.zeros((3, 3, 16, 16))) == 1
+    assert lib._groups(F4, SAME, large, jnp.zeros((3, 3, 64, 512))) == 1
+    assert lib._groups(F4, SAME, large, jnp.zeros((3, 3, 64, 64))) > 1
+
+
+def test_second_derivatives_in_reverse_mode():
+    def squared_gradient(conv, x, kernel):
+        loss = lambda k: jnp.sum(jnp.tanh(conv(F2, SAME, x, k)))  # noqa: E731
+        return jnp.sum(jnp.square(jax.grad(loss)(kernel)))
+
+    with jax.enable_x64(True):
+        x, kernel = (
+            jax.random.normal(jax.random.key(0), (2, 4, 4, 2)),
+            jax.random.normal(jax.random.key(1), (3, 3, 2, 3)),
+        )
+        got, expected = (
+            jax.jit(jax.grad(functools.partial(squared_gradient, conv), 1))(x, kernel)
+            for conv in (winograd, definition)
+        )
+    np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-9)
