@@ -149,7 +149,15 @@ def _out(values: flags.FlagValues, command: str, config: Config) -> pathlib.Path
 def _train(config: Config, out: pathlib.Path, values: flags.FlagValues, points: Sequence[dict] = ({},)) -> None:
     use_host_devices(config.devices)
     use_compilation_cache()
-    train(config, out, points=points, resume=values.resume, overwrite=values.overwrite, quiet=values.quiet)
+    train(
+        config,
+        out,
+        points=points,
+        resume=values.resume,
+        overwrite=values.overwrite,
+        quiet=values.quiet,
+        profiled=values.profile,
+    )
 
 
 def _show(folders: Sequence[pathlib.Path], out: pathlib.Path) -> None:

@@ -20,7 +20,7 @@ HELP = ('--help', '-help', '-h', '--helpshort', '--helpfull')
 HYPER = re.compile(r'--([a-z0-9_]+\.[a-z0-9_]+)(?:=(.*))?$', re.DOTALL)
 _LISTS = ('seeds', 'client_sizes')
 _DEFINE = {bool: flags.DEFINE_boolean, int: flags.DEFINE_integer, float: flags.DEFINE_float}
-_OWN = {'recipes': 'compare', 'grid': 'sweep', 'json': 'list'}  # flags that only one command reads
+_OWN = {'recipes': 'compare', 'grid': 'sweep', 'json': 'list', 'profile': 'run'}  # flags that only one command reads
 GROUPS = {
     'run': 'what is run',
     'local': 'local training',
@@ -38,6 +38,7 @@ FILES = {
     'recipes': 'recipes separated by commas',
     'grid': 'name=v1,v2,... such as lr=0.1,0.2; repeat the flag for a product',
     'json': 'machine-readable output',
+    'profile': 'trace one round into OUT/profile and show its longest operations',
 }
 
 
@@ -53,7 +54,7 @@ def define_flags(values: flags.FlagValues) -> None:
     flags.DEFINE_alias('clients', 'num_clients', flag_values=values)
     for name in ('out', 'config', 'recipes'):
         flags.DEFINE_string(name, None, FILES[name], flag_values=values)
-    for name in ('resume', 'overwrite', 'json', 'quiet'):
+    for name in ('resume', 'overwrite', 'json', 'quiet', 'profile'):
         flags.DEFINE_boolean(name, False, FILES[name], flag_values=values)
     flags.DEFINE_multi_string('grid', [], FILES['grid'], flag_values=values)
 

@@ -95,7 +95,7 @@ def shuffles(key: Array, ex_mask: Array, epochs: int, width: int) -> Array:
     """``[epochs, width]`` positions: real examples first in random order, a fresh order each epoch."""
 
     def order(epoch):
-        noise = jax.random.uniform(jax.random.fold_in(key, epoch), ex_mask.shape)
+        noise = jax.random.uniform(jax.random.fold_in(key, 2 * epoch), ex_mask.shape)  # odd numbers: the steps
         return jnp.argsort(jnp.where(ex_mask, noise, jnp.inf))
 
     orders = jax.vmap(order)(jnp.arange(epochs))
@@ -122,8 +122,7 @@ def train(ctx, local: Local, phase: Phase, state: Trained, *, final: bool) -> Tr
     steps = num_steps(local, phase, data.n)
     batches = jnp.maximum(num_batches(data.n, size), 1)
     width = -(-data.where.shape[0] // size) * size
-    order_key, step_key = jax.random.split(ctx.key)
-    orders = shuffles(order_key, data.ex_mask, epochs_needed(local, phase, spec.smallest), width)
+    orders = shuffles(ctx.key, data.ex_mask, epochs_needed(local, phase, spec.smallest), width)
     if state.opt is None:
         state = state._replace(opt=optimizer.init(state.variables['params']))
 
@@ -136,7 +135,7 @@ def train(ctx, local: Local, phase: Phase, state: Trained, *, final: bool) -> Tr
         return Batch(x, y, place[1] + jnp.arange(size) < data.n)
 
     def body(step, old: Trained) -> Trained:
-        key = jax.random.fold_in(step_key, step)
+        key = jax.random.fold_in(ctx.key, 2 * step + 1)
         here = dataclasses.replace(ctx, key=key, train=True, phase=phase.name, memo=None)
         batch = batch_of(step, jax.random.fold_in(key, 1))
         x, scratch = spec.transform(here, old.scratch, batch.x)

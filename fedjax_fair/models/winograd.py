@@ -195,12 +195,12 @@ def _backward(algorithm: Algorithm, pads: Pads, x: Array, u: Taps, dy: Array) ->
     return dx[:, top : top + x.shape[1], left : left + x.shape[2]], du
 
 
-def _groups(algorithm: Algorithm, pads: Pads, x: Array, kernel: Array) -> int:
+def _groups(algorithm: Algorithm, pads: Pads, x: Array, channels: tuple[int, ...]) -> int:
     """Images are worked on in groups whose taps stay in cache, unless walking over the kernel's would cost more."""
     _, tiles = _tiles(algorithm, x, pads)
     taps = len(algorithm.input) ** 2 * x.dtype.itemsize
-    per_image = taps * math.prod(tiles) * max(kernel.shape[2:])
-    if per_image * x.shape[0] <= 4 * CACHE or taps * math.prod(kernel.shape[2:]) > CACHE:
+    per_image = taps * math.prod(tiles) * max(channels)
+    if per_image * x.shape[0] <= 4 * CACHE or taps * math.prod(channels) > CACHE:
         return 1
     images = x.shape[0]
     even = (n for n in range(1, images) if images % n == 0 and per_image * images <= n * CACHE)
@@ -219,7 +219,7 @@ def winograd(algorithm: Algorithm, pads: Pads, x: Array, kernel: Array) -> Array
 
 def _winograd_forward(algorithm: Algorithm, pads: Pads, x: Array, kernel: Array):
     u = _kernel_taps(algorithm, kernel)
-    groups = _groups(algorithm, pads, x, kernel)
+    groups = _groups(algorithm, pads, x, kernel.shape[2:])
     if groups == 1:
         return _forward(algorithm, pads, x, u), (x, u)
     y = lax.map(lambda part: _forward(algorithm, pads, part, u), x.reshape(groups, -1, *x.shape[1:]))
@@ -228,8 +228,8 @@ def _winograd_forward(algorithm: Algorithm, pads: Pads, x: Array, kernel: Array)
 
 def _winograd_backward(algorithm: Algorithm, pads: Pads, saved, dy: Array) -> tuple[Array, Array]:
     x, u = saved
-    channels = (*u[0][0].shape,)
-    groups = _groups(algorithm, pads, x, jax.ShapeDtypeStruct((3, 3, *channels), x.dtype))
+    channels = u[0][0].shape
+    groups = _groups(algorithm, pads, x, channels)
     if groups == 1:
         dx, du = _backward(algorithm, pads, x, u, dy)
     else:

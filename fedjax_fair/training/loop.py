@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import pathlib
 import time
 from collections.abc import Mapping, Sequence
@@ -11,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from fedjax_fair.training import output, results
+from fedjax_fair.training import output, profile, results
 from fedjax_fair.training.checkpoint import FOLDER, Checkpoints
 from fedjax_fair.training.config import Config
 from fedjax_fair.training.progress import Display, fairness_note
@@ -29,12 +30,13 @@ def run(
     resume: bool = False,
     overwrite: bool = False,
     quiet: bool = False,
+    profiled: bool = False,
 ) -> list[dict[str, Any]]:
     """Run one experiment, every point of ``points`` times every seed as one program; returns the summaries.
 
     A single point without swept values writes straight into ``out``; a grid writes one directory per point below it.
     All mistakes are found before ``out`` is touched. ``resume`` goes on from the last checkpoint; a finished run is
-    only read.
+    only read. ``profiled`` traces the second round of this call into ``out/profile``.
     """
     out, config = pathlib.Path(out), checked(config)
     output.check_out(out, resume=resume, overwrite=overwrite)
@@ -46,16 +48,18 @@ def run(
             return [results.read_json(folder / output.SUMMARY) for folder in folders]
     experiment = prepare(config, points)
     output.make_out(out, resume=resume)
-    return _Runner(experiment, out, folders, resume, quiet).run()
+    return _Runner(experiment, out, folders, resume, quiet, profiled).run()
 
 
 class _Runner:
     """One experiment on its way through the rounds."""
 
-    def __init__(self, experiment: Experiment, out: pathlib.Path, folders: list, resume: bool, quiet: bool):
+    def __init__(
+        self, experiment: Experiment, out: pathlib.Path, folders: list, resume: bool, quiet: bool, traced: bool
+    ):
         self.x, self.config, self.out, self.folders = experiment, experiment.config, out, folders
         self.model = model_name(self.config, experiment.federation)
-        self.done, self.quiet = 0, quiet
+        self.done, self.quiet, self.traced = 0, quiet, traced
         self.tallies: dict[str, Any] = {'seconds': 0.0, 'compile_seconds': 0.0, 'sums': {}}
         self.evaluators: dict[tuple[str, ...], Any] = {}
         self.states = experiment.program.init(experiment.lanes)
@@ -93,10 +97,11 @@ class _Runner:
             return
         data, tests = self.x.federation.arrays(), jax.tree.map(jnp.asarray, self.x.federation.tests)
         self._compile(data, display)
-        pace = 1
+        pace, watched = 1, min(self.done + 1, self.config.rounds - 1) if self.traced else None
         while self.done < self.config.rounds and not stop.asked:
-            n = min(pace, self._next_stop() - self.done)
-            losses, seconds = self._advance(data, n)
+            n = min(pace, self._next_stop() - self.done) if watched is None or self.done > watched else 1
+            with self._traced(display) if self.done == watched else contextlib.nullcontext():
+                losses, seconds = self._advance(data, n)
             pace = max(1, min(self.x.program.horizon, int(SECONDS_PER_CALL / max(seconds / n, 1e-9))))
             note = self._evaluate(losses, data, tests, display) if self._due() else ''
             display.update(self.done, float(np.mean(losses)), note)
@@ -108,6 +113,14 @@ class _Runner:
             self.states, _ = self.x.program.advance(self.x.lanes, self.states, data, jnp.asarray(0, jnp.int32))
             jax.block_until_ready(self.states)
         self.tallies['compile_seconds'] += clock.seconds
+
+    @contextlib.contextmanager
+    def _traced(self, display: Display):
+        with profile.traced(self.out) as folder:
+            yield
+        display.say(f'trace of one round in {folder}; its longest operations:')
+        for name, times, share in profile.longest(folder):
+            display.say(f'{share:7.1%} {times:6}x  {name}')
 
     def _next_stop(self) -> int:
         every = [self.config.eval_every, self.config.checkpoint_every, self.config.adapt_every]
