@@ -11,6 +11,7 @@ import numpy as np
 from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
+from fedjax_fair.core import tree
 from fedjax_fair.core.types import Array, PyTree
 
 AXIS = 'clients'
@@ -46,6 +47,28 @@ def shared_max(count: Array) -> Array:
 def _shared_max_of_lanes(axis_size, in_batched, count):
     del axis_size
     return shared_max(jnp.max(count) if in_batched[0] else count), False
+
+
+@jax.custom_batching.custom_vmap
+def unless_finished(active: Array, new: PyTree, old: PyTree) -> PyTree:
+    """``new``; in vmapped lanes ``old`` where a lane is not active any more.
+
+    For loops that end with :func:`shared_max`: outside vmap they end with their only lane, so that nothing is left to
+    choose and no step pays for a choice between two models.
+    """
+    return new
+
+
+@unless_finished.def_vmap
+def _unless_lane_finished(axis_size, in_batched, active, new, old):
+    if not in_batched[0]:
+        return unless_finished(active, new, old), in_batched[1]
+
+    def lanes(batched: bool, leaf: Array) -> Array:
+        return leaf if batched else jnp.broadcast_to(leaf, (axis_size, *leaf.shape))
+
+    new, old = (jax.tree.map(lanes, b, t) for b, t in zip(in_batched[1:], (new, old), strict=True))
+    return tree.select(active, new, old), jax.tree.map(lambda _: True, new)
 
 
 def fit(client_map: ClientMap, clients: int) -> tuple[ClientMap, int]:

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import optax
 
 from fedjax_fair.core import tree
-from fedjax_fair.core.client_map import shared_max
+from fedjax_fair.core.client_map import shared_max, unless_finished
 from fedjax_fair.core.types import Array, Batch, Phase, PyTree
 
 OPTIMIZERS: dict[str, Callable] = {
@@ -153,10 +153,12 @@ def train(ctx, local: Local, phase: Phase, state: Trained, *, final: bool) -> Tr
             old.loss_sum + jnp.sum(jnp.where(batch.mask, aux.losses, 0)),
             old.examples + jnp.sum(batch.mask.astype(old.examples.dtype)),
         )
-        return tree.select(step < steps, new, old)
+        return proceed(step < steps, new, old)
 
     # A chunk stops with its longest client. Accelerators would rather know the trip count, where there is only one.
-    bound = num_steps(local, phase, spec.only_size) if spec.only_size else shared_max(steps)
+    known = spec.only_size is not None
+    proceed = tree.select if known else unless_finished
+    bound = num_steps(local, phase, spec.only_size) if known else shared_max(steps)
     return jax.lax.fori_loop(0, bound, body, state)
 
 

@@ -82,39 +82,25 @@ class GroupNorm(nn.Module):
     """Normalise each example over groups of channels: 32 groups, or the greatest common divisor of 32 and C.
 
     Sums over positions come first, per channel, and groups are formed on ``[B, C]``; what then touches every position
-    is one multiplication and one addition, in the backward pass as well.
+    is one subtraction, one multiplication and one addition.
     """
 
     @nn.compact
     def __call__(self, x: Array, mask: Array | None = None, train: bool = False) -> Array:
         scale = self.param('scale', nn.initializers.ones_init(), (x.shape[-1],), x.dtype)
         bias = self.param('bias', nn.initializers.zeros_init(), (x.shape[-1],), x.dtype)
-        mean, var = _group_moments(x.reshape(x.shape[0], -1, x.shape[-1]), math.gcd(32, x.shape[-1]))
-        slope = lax.rsqrt(var + EPSILON) * scale[None, :]
-        return x * _per_example(slope, x) + _per_example(bias[None, :] - mean * slope, x)
+        flat = x.reshape(x.shape[0], -1, x.shape[-1])
+        centred = flat - self._group_mean(flat)[:, None, :]
+        slope = lax.rsqrt(self._group_mean(jnp.square(centred)) + EPSILON) * scale[None, :]
+        return (centred * slope[:, None, :]).reshape(x.shape) + _per_channel(bias, x)
 
-
-def _group_moments(x: Array, groups: int) -> tuple[Array, Array]:
-    """Mean and variance of ``x[B, P, C]`` over positions and the channels of a group, repeated per channel: ``[B, C]``.
-
-    Squares are summed after subtracting the value at the first position: without it, a mean much larger than the
-    standard deviation would leave no digits of the variance.
-    """
-    batch, positions, channels = x.shape
-
-    def over_group(v: Array) -> Array:
-        means = v.reshape(batch, groups, -1).mean(-1, keepdims=True)
-        return jnp.broadcast_to(means, (batch, groups, channels // groups)).reshape(batch, channels)
-
-    shift = lax.stop_gradient(x[:, :1])
-    first, second = (x - shift).sum(1) / positions, jnp.square(x - shift).sum(1) / positions
-    mean = over_group(first + shift[:, 0])
-    within = second - jnp.square(first)
-    return mean, over_group(within + jnp.square(first + shift[:, 0] - mean))
-
-
-def _per_example(v: Array, x: Array) -> Array:
-    return v.reshape(v.shape[0], *(1,) * (x.ndim - 2), v.shape[1])
+    @staticmethod
+    def _group_mean(x: Array) -> Array:
+        """Mean of ``x[B, P, C]`` over positions and the channels of a group, repeated for every channel: ``[B, C]``."""
+        batch, _, channels = x.shape
+        groups = math.gcd(32, channels)
+        mean = x.mean(1).reshape(batch, groups, -1).mean(-1, keepdims=True)
+        return jnp.broadcast_to(mean, (batch, groups, channels // groups)).reshape(batch, channels)
 
 
 class NoNorm(nn.Module):

@@ -136,7 +136,7 @@ def _analyse(matrix: Matrix, x: Array, step: int, tiles: tuple[int, int]) -> Tap
 def _synthesise(matrix: Matrix, taps: Taps, step: int) -> Array:
     """The adjoint of :func:`_analyse` with the transposed matrix."""
     rows = lax.optimization_barrier([_spread(_combine(matrix, row), 2, step) for row in taps])
-    return _spread(_combine(matrix, rows), 1, step)
+    return lax.optimization_barrier(_spread(_combine(matrix, rows), 1, step))
 
 
 def _transposed(matrix: Matrix) -> Matrix:
@@ -196,15 +196,14 @@ def _backward(algorithm: Algorithm, pads: Pads, x: Array, u: Taps, dy: Array) ->
 
 
 def _groups(algorithm: Algorithm, pads: Pads, x: Array, channels: tuple[int, ...]) -> int:
-    """Images are worked on in groups whose taps stay in cache, unless walking over the kernel's would cost more."""
+    """Images are worked on in groups whose taps stay in cache, where that was measured to pay: at stride 1, when there
+    are many images and walking over the kernel's taps again for each group costs little."""
     _, tiles = _tiles(algorithm, x, pads)
-    taps = len(algorithm.input) ** 2 * x.dtype.itemsize
-    per_image = taps * math.prod(tiles) * max(channels)
-    if per_image * x.shape[0] <= 4 * CACHE or taps * math.prod(channels) > CACHE:
+    images, taps = x.shape[0], len(algorithm.input) ** 2 * x.dtype.itemsize
+    total = images * taps * math.prod(tiles) * max(channels)
+    if algorithm.stride > 1 or total <= 4 * CACHE or taps * math.prod(channels) > CACHE:
         return 1
-    images = x.shape[0]
-    even = (n for n in range(1, images) if images % n == 0 and per_image * images <= n * CACHE)
-    return next(even, images)
+    return next((n for n in range(1, images) if images % n == 0 and total <= n * CACHE), images)
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0, 1))

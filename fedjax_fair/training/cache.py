@@ -18,7 +18,7 @@ def use_compilation_cache() -> None:
     if jax.config.values['jax_compilation_cache_dir'] is None:
         home = os.environ.get('XDG_CACHE_HOME') or pathlib.Path.home() / '.cache'
         jax.config.update('jax_compilation_cache_dir', str(pathlib.Path(home) / 'fedjax_fair' / _machine()))
-        jax.config.update('jax_persistent_cache_min_compile_time_secs', 0.5)
+        jax.config.update('jax_persistent_cache_min_compile_time_secs', 0.0)  # many small ones add up
 
 
 def _machine() -> str:

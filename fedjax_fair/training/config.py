@@ -64,7 +64,9 @@ class Config:
     client_map: str = setting('auto', 'auto, vmap, chunked or sharded', 'compute')
     chunk: int | None = setting(None, 'clients that run at once on a device', 'compute')
     devices: int | None = setting(None, 'devices to use; on CPU one per core by default', 'compute')
-    conv: str = setting('auto', 'convolution implementation: auto (by platform) or exact', 'compute')
+    conv: str = setting(
+        'auto', 'convolutions: auto (by platform and shape), exact (XLA), patches, folded or winograd', 'compute'
+    )
     checkpoint_every: int = setting(50, 'rounds between checkpoints; 0: none', 'compute')
 
     def to_json(self) -> str:

@@ -23,6 +23,7 @@ from fedjax_fair.data.samplers import SAMPLERS, Sampler, make_sampler
 from fedjax_fair.methods import defaults, make_methods, resolve_hyper
 from fedjax_fair.metrics import classification
 from fedjax_fair.models import MODELS, NORMS, make_model, use_conv
+from fedjax_fair.models.conv import IMPLEMENTATIONS
 from fedjax_fair.training.config import DATA_OPTIONS, Config, check
 from fedjax_fair.training.program import Lane, Program, make_lanes, make_program
 from fedjax_fair.training.results import with_point
@@ -33,7 +34,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     'local_optimizer': tuple(OPTIMIZERS),
     'sampler': SAMPLERS,
     'client_map': mapping.KINDS,
-    'conv': ('auto', 'exact'),
+    'conv': ('auto', *IMPLEMENTATIONS),
 }
 LOCAL_FLOATS = ('lr', 'momentum', 'weight_decay')  # settings of local training that a sweep may vary
 
