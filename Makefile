@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: demo test test-long check format bench clean
+.PHONY: demo test test-long check format bench bench-engine clean
 .DEFAULT_GOAL := demo
 
 $(READY): pyproject.toml constraints.txt
@@ -22,7 +22,10 @@ test-long: $(READY)  ## What does not fit into `make test`.
 	$(BIN)/python -m pytest --numprocesses=auto --dist=loadgroup -m long
 
 bench: $(READY)  ## Speed beside other simulators, each in an environment of its own.
-	$(BIN)/python -m benchmarks.peers.compare --job=w1 --rounds=30
+	$(BIN)/python -m benchmarks.peers.compare
+
+bench-engine: $(READY)  ## What recipes, growth, sweeps and convolutions cost.
+	for part in recipes sweeps growth convolution; do $(BIN)/python -m benchmarks.engine.$$part || exit 1; done
 
 check: $(READY)  ## Lint, formatting and types.
 	$(BIN)/ruff check .

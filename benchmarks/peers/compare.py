@@ -1,107 +1,140 @@
-"""Run one job on every side in turn, within one run, and write the comparison.
+"""Run the jobs on every side in turn, within one run, and write the comparison.
 
-``python -m benchmarks.peers.compare --job=w1 --rounds=30``
+``python -m benchmarks.peers.compare`` measures everything; ``--job=w2 --peers torch_1 pfl_2 --rounds=5`` a part of it.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-import dataclasses
 import json
 import os
 import pathlib
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
-from benchmarks.peers import environment, report
+from benchmarks.peers import chart, environment, peak, report
+from benchmarks.peers.contenders import CACHED, CONTENDERS, OURS
 from benchmarks.peers.job import JOBS, Job, write_data
-from benchmarks.peers.protocol import Worker
+from benchmarks.peers.protocol import Worker, WorkerError
 
-HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
-RESULTS = HERE.parent / 'results'
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+RESULTS = ROOT / 'benchmarks' / 'results'
+PEAK = 'torch'  # the environment in which the machine's peak is measured
 WARM_UP = 1  # rounds between the first and the measured ones
 
 
-@dataclasses.dataclass(frozen=True)
-class Contender:
-    """A worker module with its options; ``peer`` names the environment it needs, None being our own."""
-
-    module: str
-    options: tuple[str, ...] = ()
-    peer: str | None = None
-
-    def python(self) -> str:
-        if self.peer is None:
-            return sys.executable
-        return environment.ensure(ROOT / '.cache' / 'bench' / self.peer, HERE / f'{self.peer}-requirements.txt')
-
-    def command(self, job: Job, data: pathlib.Path) -> list[str]:
-        """How its worker is started."""
-        module = f'benchmarks.peers.{self.module}'
-        return [self.python(), '-m', module, json.dumps(dataclasses.asdict(job)), str(data), *self.options]
-
-
-OURS = 'fedjax_fair'
-CONTENDERS = {
-    OURS: Contender('worker_ours'),
-    'fedjax_jit': Contender('worker_fedjax', ('jit',), 'fedjax'),
-    'fedjax_pmap': Contender('worker_fedjax', ('pmap',), 'fedjax'),
-}
-
-
-def measure(workers: Sequence[Worker], rounds: int) -> dict[str, report.Measurement]:
-    """Let the workers run their rounds in turn, A B C A B C ..., each alone while it runs."""
-    before = {worker.name: worker.ask('check') for worker in workers}
-    first = {worker.name: worker.ask('round')['seconds'] for worker in workers}
-    turns = [{worker.name: worker.ask('round')['seconds'] for worker in workers} for _ in range(WARM_UP + rounds)]
-    after = {worker.name: worker.ask('check') for worker in workers}
-    return {
-        worker.name: report.Measurement(
-            facts=worker.facts,
-            ready_seconds=worker.ready_seconds,
-            first_round_seconds=first[worker.name],
-            seconds=[turn[worker.name] for turn in turns[WARM_UP:]],
-            before=before[worker.name],
-            after=after[worker.name],
-        )
-        for worker in workers
-    }
-
-
-def compare(job: Job, names: Sequence[str], rounds: int) -> dict:
+def compare(job: Job, names: Sequence[str], rounds: int) -> dict[str, Any]:
     """Start a worker for every named side, measure them and check that they did the same."""
     host = report.machine()
-    env = {**os.environ, 'JAX_PLATFORMS': 'cpu'}
-    env.pop('XLA_FLAGS', None)  # every side chooses its own devices
+    peers = {peer for name in names if (peer := CONTENDERS[name].peer)}
+    pythons, missing = environment.ensure_all(sorted(peers | {PEAK}))
+    python = pythons.get(PEAK, sys.executable)
+    peaks = [peak.measure(python, cwd=ROOT)]
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
-        data = write_data(job, pathlib.Path(folder))
-        commands = {name: CONTENDERS[name].command(job, data) for name in names}
-        workers = [stack.enter_context(Worker(name, c, cwd=ROOT, env=env)) for name, c in commands.items()]
-        sides = measure(workers, rounds)
-    report.check_equal_work(job, sides)
-    return report.summarise(job, host, OURS, sides)
+        data, env = write_data(job, pathlib.Path(folder)), _environment(folder)
+
+        def start(name: str) -> Worker:
+            contender = CONTENDERS[name]
+            if contender.peer in missing:
+                raise WorkerError(missing[contender.peer])
+            command = contender.command(pythons.get(contender.peer or '', sys.executable), job, data)
+            return stack.enter_context(Worker(name, command, cwd=ROOT, env=env))
+
+        sides, left_out = measure(start, names, rounds)
+        warm = warm_start(job, data, env) - sides[OURS].median
+    peaks.append(peak.measure(python, cwd=ROOT))
+    left_out |= report.refusals(job, OURS, sides)
+    host['peak'] = max(peaks, key=lambda found: found['gflops'])
+    kept = {name: side for name, side in sides.items() if name not in left_out}
+    summary = report.summarise(job, host, OURS, kept, left_out)
+    summary['sides'][OURS]['warm_start_seconds'] = max(warm, 0.0)
+    return summary
+
+
+def measure(
+    start: Callable[[str], Worker], names: Sequence[str], rounds: int
+) -> tuple[dict[str, report.Measurement], dict[str, str]]:
+    """Let the sides run their rounds in turn, A B C A B C ..., each alone while it runs.
+
+    Returns what was seen of each side, and why the others could not go to the end: a peer that fails is left out, and
+    the others go on. Ours must not fail.
+    """
+    workers: dict[str, Worker] = {}
+    answers: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
+    left_out: dict[str, str] = {}
+    for request in ['start', 'check', *['round'] * (1 + WARM_UP + rounds), 'check']:
+        for name in (name for name in names if name not in left_out):
+            try:
+                if request == 'start':
+                    workers[name] = start(name)
+                else:
+                    answers[name].append(workers[name].ask(request))
+            except WorkerError as error:
+                if name == OURS:
+                    raise
+                left_out[name] = str(error)
+    return {name: _measurement(workers[name], answers[name]) for name in names if name not in left_out}, left_out
+
+
+def _measurement(worker: Worker, answers: Sequence[Mapping[str, Any]]) -> report.Measurement:
+    before, first, *turns, after = answers
+    return report.Measurement(
+        facts=worker.facts,
+        ready_seconds=worker.ready_seconds,
+        first_round_seconds=first['seconds'],
+        seconds=[turn['seconds'] for turn in turns[WARM_UP:]],
+        cpu_seconds=[turn['cpu_seconds'] for turn in turns[WARM_UP:]],
+        peak_mib=turns[-1]['peak_mib'],
+        before=before,
+        after=after,
+    )
+
+
+def warm_start(job: Job, data: pathlib.Path, env: Mapping[str, str]) -> float:
+    """Seconds from the second launch of ours with a compilation cache to the end of its first round."""
+    for _ in range(2):  # the first one fills the cache
+        with Worker(OURS, CACHED.command(sys.executable, job, data), cwd=ROOT, env=env) as worker:
+            seconds = worker.ready_seconds + worker.ask('round')['seconds']
+    return seconds
+
+
+def _environment(folder: str) -> dict[str, str]:
+    """Every side chooses its own devices, and none finds anything that was compiled before this run."""
+    env = {**os.environ, 'JAX_PLATFORMS': 'cpu', 'XDG_CACHE_HOME': folder, 'TORCHINDUCTOR_CACHE_DIR': f'{folder}/torch'}
+    env |= {'FLWR_TELEMETRY_ENABLED': '0', 'RAY_USAGE_STATS_ENABLED': '0'}
+    for name in ('XLA_FLAGS', 'JAX_COMPILATION_CACHE_DIR'):
+        env.pop(name, None)
+    return env
+
+
+def write(summary: Mapping[str, Any], folder: pathlib.Path) -> str:
+    """Write JOB.json and JOB.md, draw the chart of all jobs measured so far, and return the text."""
+    folder.mkdir(parents=True, exist_ok=True)
+    name, text = summary['job']['name'], report.as_markdown(summary)
+    (folder / f'{name}.json').write_text(json.dumps(summary, indent=2) + '\n')
+    (folder / f'{name}.md').write_text(text)
+    files = [folder / f'{job}.json' for job in JOBS]
+    chart.draw([json.loads(file.read_text()) for file in files if file.exists()], OURS, folder / 'peers.png')
+    return text
 
 
 def main() -> None:
-    """Measure the job named on the command line and write its results."""
+    """Measure the jobs named on the command line and write their results."""
     peers = [name for name in CONTENDERS if name != OURS]
-    parser = argparse.ArgumentParser(description='Compare fedjax_fair with other simulators on one job.')
-    parser.add_argument('--job', choices=JOBS, default='w1')
-    parser.add_argument('--peers', nargs='*', choices=peers, default=peers)
-    parser.add_argument('--rounds', type=int, default=30, help='measured rounds of every side')
-    parser.add_argument('--out', type=pathlib.Path, default=RESULTS, help='folder of JOB.json and JOB.md')
+    parser = argparse.ArgumentParser(description='Compare fedjax_fair with other simulators.')
+    parser.add_argument('--job', choices=[*JOBS, 'all'], default='all')
+    parser.add_argument('--peers', nargs='*', choices=peers, default=peers, metavar='PEER', help=', '.join(peers))
+    parser.add_argument('--rounds', type=int, help='measured rounds of every side; each job has its own default')
+    parser.add_argument('--out', type=pathlib.Path, default=RESULTS, help='folder of JOB.json, JOB.md and peers.png')
     args = parser.parse_args()
-    if args.rounds < 1:
+    if args.rounds is not None and args.rounds < 1:
         parser.error(f'--rounds={args.rounds} must be at least 1')
-    summary = compare(JOBS[args.job], [OURS, *dict.fromkeys(args.peers)], args.rounds)
-    text = report.as_markdown(summary)
-    args.out.mkdir(parents=True, exist_ok=True)
-    (args.out / f'{args.job}.json').write_text(json.dumps(summary, indent=2) + '\n')
-    (args.out / f'{args.job}.md').write_text(text)
-    print(text)
+    for job in JOBS.values() if args.job == 'all' else [JOBS[args.job]]:
+        names = [name for name in dict.fromkeys([OURS, *args.peers]) if job.model in CONTENDERS[name].models]
+        print(write(compare(job, names, args.rounds or job.rounds), args.out))
 
 
 if __name__ == '__main__':

@@ -11,14 +11,20 @@ import importlib.metadata
 import json
 import os
 import platform
-import resource
+import signal
 import subprocess
 import sys
+import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol, TextIO
+from typing import Any, Protocol, TextIO, TypeVar
 
+from benchmarks.peers import processes
 from benchmarks.peers.job import Job
+
+PATIENCE = 1200  # seconds after which a worker that does not answer is given up
+FAREWELL = 60  # seconds it may take to end
 
 
 class Side(Protocol):
@@ -33,13 +39,20 @@ class Side(Protocol):
 
 # --- in the worker ---------------------------------------------------------------------------------------------------
 
+SomeSide = TypeVar('SomeSide', bound=Side)
 
-def main(make: Callable[..., Side]) -> None:
-    """Run a worker module; its arguments are the job as JSON, the data file and options of ``make``."""
+
+def main(make: Callable[..., SomeSide]) -> SomeSide:
+    """Run a worker module; its arguments are the job as JSON, the data file and options of ``make`` as name=value.
+
+    Returns the side when there are no more requests, for those that have something to end.
+    """
     job, data, *options = sys.argv[1:]
     answers = os.fdopen(os.dup(sys.stdout.fileno()), 'w')
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a library prints must not be taken for an answer
-    serve(make(Job(**json.loads(job)), data, *options), sys.stdin, answers)
+    side = make(Job.from_json(job), data, **dict(option.split('=') for option in options))
+    serve(side, sys.stdin, answers)
+    return side
 
 
 def serve(side: Side, requests: Iterable[str], answers: TextIO) -> None:
@@ -55,14 +68,9 @@ def serve(side: Side, requests: Iterable[str], answers: TextIO) -> None:
             side.round()
             answer({'seconds': time.perf_counter() - start})
         elif request == 'check':
-            answer({**side.check(), 'peak_mib': _peak_mib()})
+            answer(side.check())
         else:
             raise ValueError(f'request {request!r} is not one of round, check')
-
-
-def _peak_mib() -> int:
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak >> (20 if sys.platform == 'darwin' else 10)  # bytes there, KiB elsewhere
 
 
 def versions(*packages: str) -> dict[str, str]:
@@ -78,33 +86,67 @@ class WorkerError(RuntimeError):
 
 
 class Worker:
-    """A running worker; ``facts`` came with its start, which took ``ready_seconds``."""
+    """A running worker in a session of its own; ``facts`` came with its start, which took ``ready_seconds``.
+
+    Between requests the worker and all its processes are stopped, so that what they do in the background does not
+    disturb others.
+    """
 
     def __init__(self, name: str, command: Sequence[str], *, cwd: Any = None, env: Mapping[str, str] | None = None):
         self.name = name
+        self._said = tempfile.TemporaryFile('w+')  # noqa: SIM115 (its last words, read if it fails)
         start = time.perf_counter()
         self._process = subprocess.Popen(
-            command, cwd=cwd, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            command,
+            cwd=cwd,
+            env=env,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._said,
+            text=True,
+            start_new_session=True,
         )
         self.facts = self._read()
         self.ready_seconds = time.perf_counter() - start
+        processes.send(self._process.pid, signal.SIGSTOP)
 
     def ask(self, request: str) -> dict[str, Any]:
-        """Send one request and wait for its answer."""
+        """Send one request and wait for its answer, to which the CPU time and the peak memory so far are added."""
+        pid = self._process.pid
+        processes.send(pid, signal.SIGCONT)
+        before = processes.cpu_seconds(pid)
         with contextlib.suppress(BrokenPipeError):  # it has ended already: reading says so
             print(request, file=self._process.stdin, flush=True)
-        return self._read()
+        answer = self._read()
+        used = processes.cpu_seconds(pid) - before
+        processes.send(pid, signal.SIGSTOP)
+        return {**answer, 'cpu_seconds': used, 'peak_mib': processes.peak_mib(pid)}
 
     def _read(self) -> dict[str, Any]:
+        impatience = threading.Timer(PATIENCE, self._process.kill)
+        impatience.start()
         line = self._process.stdout.readline() if self._process.stdout else ''
+        impatience.cancel()
         if not line:
             self.close()
-            raise WorkerError(f'worker {self.name} ended with code {self._process.returncode} before it answered')
+            code = self._process.returncode
+            raise WorkerError(f'failed: {self.name} ended with code {code} before it answered: {self._last_words()}')
         return json.loads(line)
 
+    def _last_words(self) -> str:
+        self._said.seek(0)
+        text = self._said.read()
+        print(f'--- {self.name}\n{text}', file=sys.stderr)
+        return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), 'it said nothing')
+
     def close(self) -> None:
-        """Let the worker end, and wait for it."""
-        self._process.communicate()
+        """Let the worker end, and wait for it, though not for ever."""
+        processes.send(self._process.pid, signal.SIGCONT)
+        try:
+            self._process.communicate(timeout=FAREWELL)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.communicate()
 
     def __enter__(self) -> Worker:
         return self

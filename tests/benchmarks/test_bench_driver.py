@@ -1,4 +1,4 @@
-"""The driver of the benchmarks against a scripted worker: protocol, order of turns, statistics and refusals."""
+"""The driver of the benchmarks against scripted workers: protocol, order of turns, and peers that fail."""
 
 import dataclasses
 import io
@@ -6,47 +6,50 @@ import json
 import pathlib
 import sys
 
-import numpy as np
 import pytest
 
-from benchmarks.peers import report
+from benchmarks.peers import compare, environment, peak
 from benchmarks.peers.compare import ROOT, WARM_UP, measure
-from benchmarks.peers.job import JOBS, Job, write_data
+from benchmarks.peers.contenders import CONTENDERS, OURS, Contender
+from benchmarks.peers.job import JOBS, Job
 from benchmarks.peers.protocol import Worker, WorkerError, serve
 
 JOB = Job('tiny', 'a tiny job', clients=3, samples=7, tests=2, image=(2, 2, 1), classes=3, cohort=2, epochs=3, batch=4)
-HOST = {'cores': 2, 'memory_gib': 8.0, 'load': 0.25}
 FAKE = """
 import sys
 from benchmarks.peers.protocol import main
 
 class Fake:
-    def __init__(self, job, data, name):
-        self.job, self.data, self.name, self.rounds = job, data, name, 0
+    def __init__(self, job, data, name, diary):
+        self.job, self.name, self.diary, self.rounds = job, name, diary, 0
         print('noise of a library')
     def facts(self):
-        return {'parameters': 5, 'how': self.name, 'versions': {}, 'samples': self.job.samples}
+        return {'parameters': 5, 'how': self.name, 'versions': {}, 'image': self.job.image}
     def round(self):
         self.rounds += 1
         if self.name == 'broken' and self.rounds == 2:
-            sys.exit(3)
-        with open(self.data, 'a') as file:
-            file.write(self.name)
+            sys.exit('out of luck')
+        with open(self.diary, 'a') as file:
+            file.write(self.name[0])
     def check(self):
-        return {'loss': 1 / (1 + self.rounds), 'examples': self.rounds, 'steps': self.rounds}
+        work = {'examples': self.job.examples_per_round, 'steps': self.job.steps_per_round}
+        return {'loss': (4 if self.name == 'slow' else 1) / (1 + self.rounds), **work}
 
 main(Fake)
 """
 
 
+def fake_command(name: str, diary: pathlib.Path, python: str = sys.executable) -> list[str]:
+    return [python, '-c', FAKE, JOB.to_json(), 'unused', f'name={name}', f'diary={diary}']
+
+
 @pytest.fixture
 def start(tmp_path: pathlib.Path):
-    """Start fake workers that write their name into one diary at every round."""
+    """Start fake workers that write the first letter of their name into one diary at every round."""
     running = []
 
     def one(name: str) -> Worker:
-        command = [sys.executable, '-c', FAKE, json.dumps(dataclasses.asdict(JOB)), str(tmp_path / 'diary'), name]
-        running.append(Worker(name, command, cwd=ROOT))
+        running.append(Worker(name, fake_command(name, tmp_path / 'diary'), cwd=ROOT))
         return running[-1]
 
     yield one
@@ -54,29 +57,41 @@ def start(tmp_path: pathlib.Path):
         worker.close()
 
 
-def side(seconds=(3.0, 1.0, 2.0, 10.0), parameters=5, losses=(2.0, 1.0), **work) -> report.Measurement:
-    done = {'examples': JOB.examples_per_round, 'steps': JOB.steps_per_round, 'peak_mib': 1} | work
-    facts = {'parameters': parameters, 'how': 'by hand', 'versions': {'python': '3'}}
-    return report.Measurement(facts, 4.0, 6.0, seconds, {'loss': losses[0]}, done | {'loss': losses[1]})
-
-
 def test_workers_take_turns_and_keep_their_own_answers(start, tmp_path):
-    sides = measure([start('a'), start('b')], rounds=3)
+    sides, left_out = measure(start, ['a', 'b'], rounds=3)
+    assert left_out == {}
     assert (tmp_path / 'diary').read_text() == 'ab' * (1 + WARM_UP + 3)
     for name, found in sides.items():
         assert found.facts['how'] == name
-        assert found.facts['samples'] == JOB.samples
-        assert len(found.seconds) == 3
+        assert found.facts['image'] == [2, 2, 1]
+        assert len(found.seconds) == len(found.cpu_seconds) == 3
         assert min(found.seconds) > 0
+        assert min(found.cpu_seconds) >= 0
+        assert found.peak_mib > 1
         assert found.before['loss'] == 1
-        assert found.after['steps'] == 1 + WARM_UP + 3
+        assert found.after['loss'] == 1 / (1 + 1 + WARM_UP + 3)
 
 
-def test_a_worker_that_dies_is_named(start):
-    worker = start('broken')
-    worker.ask('round')
-    with pytest.raises(WorkerError, match='worker broken ended with code 3'):
-        worker.ask('round')
+def test_a_peer_that_dies_is_left_out_and_the_others_go_on(start, tmp_path):
+    sides, left_out = measure(start, ['a', 'broken', 'c'], rounds=2)
+    assert list(sides) == ['a', 'c']
+    assert left_out == {'broken': 'failed: broken ended with code 1 before it answered: out of luck'}
+    assert (tmp_path / 'diary').read_text() == 'abc' + 'ac' * (WARM_UP + 2)
+
+
+def test_ours_must_not_fail(tmp_path):
+    def start(name: str) -> Worker:
+        raise WorkerError('failed: no luck')
+
+    with pytest.raises(WorkerError, match='no luck'):
+        measure(start, [OURS, 'a'], rounds=1)
+
+
+def test_a_worker_is_stopped_between_requests(start):
+    worker = start('a')
+    state = pathlib.Path(f'/proc/{worker._process.pid}/stat')
+    worker.ask('check')
+    assert state.read_text().rpartition(')')[2].split()[0] == 'T'
 
 
 def test_an_unknown_request_is_refused():
@@ -88,53 +103,72 @@ def test_an_unknown_request_is_refused():
         serve(Nothing(), ['rest\n'], io.StringIO())
 
 
-def test_statistics_of_one_side_and_ratios_to_ours():
-    found = report.summarise(JOB, HOST, 'ours', {'ours': side(), 'peer': side((5.0, 4.0, 6.0, 5.0))})['sides']
-    assert found['ours']['min_seconds'] == 1.0
-    assert found['ours']['median_seconds'] == 2.5
-    assert found['ours']['start_seconds'] == 4.0 + 6.0 - 2.5
-    assert found['ours']['times_ours'] == {'min': 1.0, 'median': 1.0}
-    assert found['peer']['times_ours'] == {'min': 4.0, 'median': 2.0}
+def test_a_run_writes_its_results_and_says_who_could_not_take_part(tmp_path, monkeypatch):
+    scripts = {'worker_ours': 'ours', 'worker_torch': 'broken', 'worker_fedjax': 'slow', 'worker_pfl': 'pfl'}
+
+    def command(self: Contender, python: str, job: Job, data: pathlib.Path) -> list[str]:
+        return fake_command(scripts[self.module], tmp_path / 'diary', python)
+
+    monkeypatch.setitem(JOBS, JOB.name, JOB)
+    monkeypatch.setattr(Contender, 'command', command)
+    missing = {'flower': 'not installed: no such wheel'}
+    pythons = {peer: sys.executable for peer in ('torch', 'fedjax', 'pfl')}
+    monkeypatch.setattr(environment, 'ensure_all', lambda peers: (pythons, missing))
+    monkeypatch.setattr(peak, 'measure', lambda *args, **kwargs: {'gflops': 100.0, 'library': 'by hand'})
+    summary = compare.compare(JOB, [OURS, 'torch_1', 'fedjax_jit', 'pfl_2', 'flower'], rounds=1)
+    text = compare.write(summary, tmp_path / 'results')
+    assert list(summary['sides']) == [OURS, 'pfl_2']
+    assert summary['sides'][OURS]['warm_start_seconds'] >= 0
+    assert '| flower | not installed: no such wheel |' in text
+    assert '| torch_1 | failed: torch_1 ended with code 1 before it answered: out of luck |' in text
+    assert '| fedjax_jit | not comparable: it learns differently: test loss 1.0000 after equally many rounds' in text
+    assert json.loads((tmp_path / 'results' / 'tiny.json').read_text()) == json.loads(json.dumps(summary))
+    assert (tmp_path / 'results' / 'tiny.md').read_text() == text
+    assert (tmp_path / 'results' / 'peers.png').read_bytes().startswith(b'\x89PNG')
 
 
-def test_the_table_shows_every_side():
-    summary = report.summarise(JOB, HOST, 'ours', {'ours': side(), 'peer': side((5.0, 4.0, 6.0, 5.0))})
-    text = report.as_markdown(json.loads(json.dumps(summary)))
-    assert '| ours | 1.000 | 2.500 | 1.00 | 1.00 | 7.5 | 1 | 2.000 → 1.000 |' in text
-    assert '| peer | 4.000 | 5.000 | 4.00 | 2.00 | 5.0 | 1 | 2.000 → 1.000 |' in text
-    assert '4 steady rounds of each side in turn; 2 cores, 8.0 GiB of memory, load 0.2 before the start.' in text
+def test_a_peer_that_cannot_be_installed_is_reported_in_one_line(tmp_path, monkeypatch):
+    monkeypatch.setattr(environment, 'HOME', tmp_path)
+    monkeypatch.setattr(environment, 'HERE', tmp_path)
+    (tmp_path / 'ghost-requirements.txt').write_text('./ghost-1.0-py3-none-any.whl\n')
+    pythons, missing = environment.ensure_all(['ghost'])
+    assert pythons == {}
+    assert missing['ghost'].startswith('not installed: ')
+    assert 'ghost-1.0-py3-none-any.whl' in missing['ghost']
+    assert '\n' not in missing['ghost']
 
 
-@pytest.mark.parametrize(
-    'other, message',
-    [
-        (side(parameters=6), 'different networks'),
-        (side(examples=41), 'peer trained 41 examples in a round instead of 42'),
-        (side(steps=11), 'peer trained 11 steps in a round instead of 12'),
-        (side(losses=(1.0, 1.0)), 'peer does not learn'),
-        (side(losses=(2.0, float('nan'))), 'peer does not learn'),
-        (side(losses=(2.0, 1.2)), 'after equally many rounds the sides differ'),
-    ],
-)
-def test_unequal_work_is_not_compared(other, message):
-    report.check_equal_work(JOB, {'ours': side(), 'peer': side(losses=(2.1, 1.05))})
-    with pytest.raises(ValueError, match=message):
-        report.check_equal_work(JOB, {'ours': side(), 'peer': other})
+def test_an_environment_is_made_again_only_where_its_requirements_changed(tmp_path, monkeypatch):
+    runs = []
+
+    def run(*command: str) -> None:
+        runs.append(command)
+        (tmp_path / 'e').mkdir(exist_ok=True)
+
+    monkeypatch.setattr(environment, '_run', run)
+    requirements = tmp_path / 'r.txt'
+    for text, expected in (('a==1\n', 2), ('a==1\n', 2), ('a==2\n', 4)):
+        requirements.write_text(text)
+        assert environment.ensure(tmp_path / 'e', requirements) == str(tmp_path / 'e' / 'bin' / 'python')
+        assert len(runs) == expected
 
 
-def test_the_first_job_is_two_thousand_steps():
-    assert JOBS['w1'].examples_per_round == 20_000
-    assert JOBS['w1'].steps_per_round == 2_000
+def test_every_peer_has_a_worker_and_pinned_requirements():
+    folder = ROOT / 'benchmarks' / 'peers'
+    for name, contender in CONTENDERS.items():
+        assert (folder / f'{contender.module}.py').exists()
+        if name != OURS:
+            lines = (folder / f'{contender.peer}-requirements.txt').read_text().splitlines()
+            pins = [line for line in lines if line and not line.startswith('#')]
+            assert pins
+            assert all('==' in pin for pin in pins)
 
 
-def test_all_sides_read_the_same_federation(tmp_path):
-    with np.load(write_data(JOB, tmp_path)) as file:
-        data = dict(file)
-    with np.load(write_data(JOB, tmp_path)) as file:
-        np.testing.assert_array_equal(data['images'], file['images'])
-    assert data['images'].shape == (27, 2, 2, 1)
-    assert data['images'].dtype == np.float32
-    assert set(data['labels']) == {0, 1, 2}
-    for name in np.unique(data['site']):
-        own = data['split'][data['site'] == name]
-        assert (np.sum(own == 'train'), np.sum(own == 'test')) == (7, 2)
+def test_a_job_survives_its_way_to_the_worker():
+    for job in JOBS.values():
+        assert Job.from_json(job.to_json()) == job
+        assert hash(Job.from_json(job.to_json())) == hash(job)
+    contender = Contender('worker_x', {'threads': 2, 'channels_last': 1})
+    command = contender.command('py', JOB, pathlib.Path('d.npz'))
+    assert command == ['py', '-m', 'benchmarks.peers.worker_x', JOB.to_json(), 'd.npz', 'threads=2', 'channels_last=1']
+    assert dataclasses.asdict(JOB)['image'] == (2, 2, 1)

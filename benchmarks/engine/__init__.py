@@ -1,0 +1,1 @@
+"""How the engine itself behaves: recipes beside FedAvg, growth, sweeps and second starts."""

@@ -1,0 +1,64 @@
+"""A prepared experiment that runs round by round: the programs of the run loop without its files."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from fedjax_fair.training.config import Config
+from fedjax_fair.training.setup import prepare
+
+RESULTS = pathlib.Path(__file__).resolve().parent.parent / 'results'
+
+
+class Session:
+    """The lanes of a config; ``log`` holds what the last round said of itself."""
+
+    def __init__(self, config: Config):
+        self.x = prepare(config)
+        self.data = self.x.federation.arrays()
+        self.tests = jax.tree.map(jnp.asarray, self.x.federation.tests)
+        self.states = self.x.program.init(self.x.lanes)
+        self.log: dict[str, float] = {}
+
+    def round(self) -> None:
+        """One round of every lane; returns when the new models have been computed."""
+        one = jnp.asarray(1, jnp.int32)
+        self.states, log = self.x.program.advance(self.x.lanes, self.states, self.data, one)
+        jax.block_until_ready(self.states)
+        self.log = {name: float(value[0, 0]) for name, value in jax.device_get(log).items()}
+
+    def evaluate(self, *kinds: str) -> dict[str, Any]:
+        """Metrics of these kinds of model on every test set."""
+        return jax.device_get(self.x.program.evaluate(self.x.lanes, self.states, self.tests, None, kinds=kinds))
+
+
+def in_turn(tasks: Mapping[str, Callable[[], Any]], turns: int) -> dict[str, list[float]]:
+    """Seconds of every task, run A B C A B C; a first turn that compiles is not counted."""
+    seconds: dict[str, list[float]] = {name: [] for name in tasks}
+    for turn in range(turns + 1):
+        for name, task in tasks.items():
+            start = time.perf_counter()
+            task()
+            if turn:
+                seconds[name].append(time.perf_counter() - start)
+    return seconds
+
+
+def on(host: Mapping[str, Any]) -> str:
+    """The machine in words."""
+    return f'{host["cores"]} cores, {host["memory_gib"]} GiB of memory, load {host["load"]:.1f} before the start'
+
+
+def write(folder: pathlib.Path, name: str, found: Mapping[str, Any], text: str) -> None:
+    """Keep everything that was found and its tables, and show the tables."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f'{name}.json').write_text(json.dumps(found, indent=2) + '\n')
+    (folder / f'{name}.md').write_text(text)
+    print(text)

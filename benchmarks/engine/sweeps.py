@@ -1,0 +1,125 @@
+"""Eight seeds in one program beside eight separate runs, and what a second start compiles.
+
+``python -m benchmarks.engine.sweeps --rounds=20``. All runs are commands of the command line, started afresh.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from benchmarks.engine.session import RESULTS, on, write
+from benchmarks.peers.job import JOBS, write_data
+from benchmarks.peers.report import machine
+
+SEEDS = 8
+HITS, REQUESTS = '/jax/compilation_cache/cache_hits', '/jax/compilation_cache/compile_requests_use_cache'
+
+
+def command(data: pathlib.Path, out: pathlib.Path, cache: pathlib.Path, rounds: int, seeds: str) -> dict[str, Any]:
+    """Run w1 with these seeds as a process of its own; its seconds and what its compilation cache was asked."""
+    job = JOBS['w1']
+    words = {
+        'scenario': f'npz:{data}',
+        'split_by': 'site',
+        'model': job.model,
+        'participation': job.cohort / job.clients,
+        'local_epochs': job.epochs,
+        'batch_size': job.batch,
+        'lr': job.lr,
+        'rounds': rounds,
+        'eval_every': rounds,
+        'checkpoint_every': 0,
+        'seeds': seeds,
+        'out': out,
+    }
+    flags = [f'--{name}={value}' for name, value in words.items()]
+    start = time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, '-m', 'benchmarks.engine.sweeps', 'child', *flags, '--overwrite', '--quiet'],
+        env={**os.environ, 'XDG_CACHE_HOME': str(cache)},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    return {'seconds': time.perf_counter() - start, **json.loads(done.stdout.splitlines()[-1])}
+
+
+def child(words: list[str]) -> None:
+    """The command itself, counting programs needed and those the cache did not have."""
+    import jax
+
+    from fedjax_fair.cli.main import binary
+
+    counts = {HITS: 0, REQUESTS: 0}
+
+    def listen(event: str, **facts: Any) -> None:
+        if event in counts:
+            counts[event] += 1
+
+    jax.monitoring.register_event_listener(listen)
+    try:
+        binary('run', words)
+    finally:
+        print(json.dumps({'compilations': counts[REQUESTS], 'compiled': counts[REQUESTS] - counts[HITS]}))
+
+
+def measure(rounds: int) -> dict[str, Any]:
+    """All commands, with fresh and with shared compilation caches."""
+    host = machine()
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        data, out = write_data(JOBS['w1'], folder), folder / 'out'
+        everyone = ','.join(map(str, range(SEEDS)))
+        together = command(data, out, folder / 'together', rounds, everyone)
+        fresh = [command(data, out, folder / f'fresh{s}', rounds, str(s)) for s in range(SEEDS)]
+        shared = [command(data, out, folder / 'shared', rounds, str(s)) for s in range(SEEDS)]
+    return {'machine': host, 'rounds': rounds, 'together': together, 'fresh': fresh, 'shared': shared}
+
+
+def as_markdown(found: Mapping[str, Any]) -> str:
+    """The table and the second start in words."""
+    one = found['together']['seconds']
+    rows = {
+        f'one program of {SEEDS} seeds': one,
+        f'{SEEDS} runs, nothing cached': sum(run['seconds'] for run in found['fresh']),
+        f'{SEEDS} runs sharing a compilation cache': sum(run['seconds'] for run in found['shared']),
+    }
+    first, second = found['shared'][:2]
+    lines = [
+        '# Sweeps and second starts\n',
+        f'{found["rounds"]} rounds of the job w1 through the command line, including start-up, compilation, evaluation '
+        f'at the end and report; {on(found["machine"])}.\n',
+        '| how | seconds | one program / this |\n|---|---|---|',
+        *(f'| {name} | {seconds:.1f} | {one / seconds:.2f} |' for name, seconds in rows.items()),
+        *(f'\nThe {name} start with a cache {_start(run)}.' for name, run in (('first', first), ('second', second))),
+    ]
+    return '\n'.join(lines) + '\n'
+
+
+def _start(run: Mapping[str, Any]) -> str:
+    return f'needed {run["compilations"]} programs, compiled {run["compiled"]} of them and took {run["seconds"]:.1f} s'
+
+
+def main() -> None:
+    """Measure and write ``results/sweeps.json`` and ``.md``."""
+    if sys.argv[1:2] == ['child']:
+        return child(sys.argv[2:])
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument('--rounds', type=int, default=20)
+    parser.add_argument('--out', type=pathlib.Path, default=RESULTS)
+    args = parser.parse_args()
+    found = measure(args.rounds)
+    write(args.out, 'sweeps', found, as_markdown(found))
+
+
+if __name__ == '__main__':
+    main()
