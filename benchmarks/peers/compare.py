@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import pathlib
+import signal
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -121,6 +122,11 @@ def write(summary: Mapping[str, Any], folder: pathlib.Path) -> str:
     return text
 
 
+def end_workers_when_terminated() -> None:
+    """Let SIGTERM end this process as an exception does: workers that are stopped now would otherwise stay for ever."""
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+
+
 def main() -> None:
     """Measure the jobs named on the command line and write their results."""
     peers = [name for name in CONTENDERS if name != OURS]
@@ -132,6 +138,7 @@ def main() -> None:
     args = parser.parse_args()
     if args.rounds is not None and args.rounds < 1:
         parser.error(f'--rounds={args.rounds} must be at least 1')
+    end_workers_when_terminated()
     for job in JOBS.values() if args.job == 'all' else [JOBS[args.job]]:
         names = [name for name in dict.fromkeys([OURS, *args.peers]) if job.model in CONTENDERS[name].models]
         print(write(compare(job, names, args.rounds or job.rounds), args.out))

@@ -125,8 +125,10 @@ class Worker:
     def _read(self) -> dict[str, Any]:
         impatience = threading.Timer(PATIENCE, self._process.kill)
         impatience.start()
-        line = self._process.stdout.readline() if self._process.stdout else ''
-        impatience.cancel()
+        try:
+            line = self._process.stdout.readline() if self._process.stdout else ''
+        finally:
+            impatience.cancel()
         if not line:
             self.close()
             code = self._process.returncode

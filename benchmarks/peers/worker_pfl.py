@@ -11,6 +11,7 @@ import os
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from torch import Tensor, nn
 from benchmarks.peers.job import Job
 from benchmarks.peers.networks_torch import make_network
 from benchmarks.peers.protocol import main, versions
-from benchmarks.peers.training_torch import load, parameters, suits_channels_last, test_loss
+from benchmarks.peers.training_torch import Data, load, parameters, suits_channels_last, test_loss
 
 SELDOM = 10**9  # rounds between pfl's own evaluations: none of them falls into a measurement
 
@@ -100,7 +101,7 @@ def _start_helper(port: str) -> subprocess.Popen:
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
 
 
-def _simulation(job: Job, data, learner: Learner):
+def _simulation(job: Job, data: Data, learner: Learner) -> Callable[[int], None]:
     """A function that runs pfl's simulation until so many rounds are done in all."""
     # Processes find each other when pfl is imported, so this must not happen before the second one has been started.
     from pfl.aggregate.simulate import SimulatedBackend

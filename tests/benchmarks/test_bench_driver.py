@@ -4,6 +4,8 @@ import dataclasses
 import io
 import json
 import pathlib
+import signal
+import subprocess
 import sys
 
 import pytest
@@ -92,6 +94,26 @@ def test_a_worker_is_stopped_between_requests(start):
     state = pathlib.Path(f'/proc/{worker._process.pid}/stat')
     worker.ask('check')
     assert state.read_text().rpartition(')')[2].split()[0] == 'T'
+
+
+DRIVER = """
+import json, sys, time
+from benchmarks.peers import compare
+compare.end_workers_when_terminated()
+with compare.Worker('a', json.loads(sys.argv[1])) as worker:
+    print(worker._process.pid, flush=True)
+    time.sleep(60)
+"""
+
+
+def test_no_worker_is_left_behind_when_the_driver_is_terminated(tmp_path):
+    command = [sys.executable, '-c', DRIVER, json.dumps(fake_command('a', tmp_path / 'diary'))]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as driver:
+        worker = pathlib.Path('/proc') / driver.stdout.readline().strip()
+        assert worker.exists()
+        driver.terminate()
+        assert driver.wait(timeout=30) == 128 + signal.SIGTERM
+    assert not worker.exists()
 
 
 def test_an_unknown_request_is_refused():
