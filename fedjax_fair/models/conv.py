@@ -8,6 +8,7 @@ patches and ONE matmul. Measurements are in BUILD.md.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 
 import jax
@@ -51,12 +52,34 @@ def folded(x: Array, kernel: Array, strides: tuple[int, int], pads: Pads) -> Arr
     """
     if strides != (1, 1):
         return patches(x, kernel, strides, pads)
+    rows, cols = _output_size(x, kernel, pads)
+    y = _squares(x, kernel, pads)
+    y = y.transpose(0, 1, 3, 2, 4, 5).reshape(y.shape[0], 2 * y.shape[1], 2 * y.shape[2], y.shape[-1])
+    return y[:, :rows, :cols]
+
+
+def folded_pooled(x: Array, kernel: Array, pads: Pads) -> Array:
+    """``folded`` and a 2x2 max-pool: each square of outputs is one window, so that nothing has to be unfolded."""
+    rows, cols = _output_size(x, kernel, pads)
+    y = _squares(x, kernel, pads)
+    y00, y01, y10, y11 = jnp.split(y.reshape(*y.shape[:3], -1), 4, axis=-1)
+    y = jnp.maximum(jnp.maximum(y00, y10), jnp.maximum(y01, y11))  # rows first, as max_pool does
+    return y[:, : rows // 2, : cols // 2]
+
+
+def _output_size(x: Array, kernel: Array, pads: Pads) -> tuple[int, int]:
+    """Rows and columns of the output at stride 1."""
+    rows, cols = (n + sum(p) - k + 1 for n, p, k in zip(x.shape[1:3], pads, kernel.shape[:2], strict=True))
+    return rows, cols
+
+
+def _squares(x: Array, kernel: Array, pads: Pads) -> Array:
+    """``[B, h, w, 2, 2, O]``: the outputs at stride 1 in squares of 2x2, the last ones beyond the edge."""
     batch, height, width, channels = x.shape
     kh, kw, _, features = kernel.shape
-    (top, bottom), (left, right) = pads
-    rows, cols = height + top + bottom - kh + 1, width + left + right - kw + 1
+    (top, _), (left, _) = pads
     u, v = kh // 2 + 1, kw // 2 + 1  # folded pixels that a kernel at any of its shifts touches
-    folded_rows, folded_cols = -(-rows // 2), -(-cols // 2)
+    folded_rows, folded_cols = (-(-n // 2) for n in _output_size(x, kernel, pads))
     tall, wide = folded_rows + u - 1, folded_cols + v - 1
     x = jnp.pad(x, ((0, 0), (top, 2 * tall - height - top), (left, 2 * wide - width - left), (0, 0)))
     x = _swap(x.reshape(batch, tall, 2, wide, 2, channels)).reshape(batch, tall, wide, 4 * channels)
@@ -65,9 +88,8 @@ def folded(x: Array, kernel: Array, strides: tuple[int, int], pads: Pads) -> Arr
     ]
     big = jnp.stack(shifts, axis=3).reshape(1, u, 2, v, 2, channels * 4 * features)
     big = _swap(big).reshape(u, v, 4 * channels, 4 * features)
-    y = patches(x, big, (1, 1), ((0, 0), (0, 0))).reshape(batch, folded_rows, folded_cols, 2, 2, features)
-    y = y.transpose(0, 1, 3, 2, 4, 5).reshape(batch, 2 * folded_rows, 2 * folded_cols, features)
-    return y[:, :rows, :cols]
+    y = patches(x, big, (1, 1), ((0, 0), (0, 0)))
+    return y.reshape(batch, folded_rows, folded_cols, 2, 2, features)
 
 
 def _swap(x: Array) -> Array:
@@ -133,10 +155,12 @@ def conv2d(
     strides: int | Sequence[int] = (1, 1),
     padding: Padding = 'SAME',
     implementation: str | None = None,
+    pool: bool = False,
 ) -> Array:
     """Convolve ``x[B, H, W, I]`` with ``kernel[kh, kw, I, O]``.
 
     ``padding`` is ``'SAME'``, ``'VALID'``, one integer for all sides, or one integer or ``(low, high)`` pair per axis.
+    ``pool`` takes the maximum over 2x2 windows of the output (see :func:`max_pool`), at less cost than doing it after.
     ``implementation`` names one of ``IMPLEMENTATIONS``; by default :func:`use_conv` and :func:`choose` decide.
     """
     strides = _pair(strides)
@@ -146,7 +170,22 @@ def conv2d(
         raise ValueError(f'implementation={name!r} is unknown; choose one of {", ".join(IMPLEMENTATIONS)}')
     if any(n + sum(p) < k for n, p, k in zip(x.shape[1:3], pads, kernel.shape[:2], strict=True)):
         raise ValueError(f'kernel_size={kernel.shape[:2]} does not fit an input of {x.shape[1:3]} padded by {pads}')
-    return IMPLEMENTATIONS[name](x, kernel, strides, pads)
+    if pool and name == 'folded' and strides == (1, 1):
+        return folded_pooled(x, kernel, pads)
+    y = IMPLEMENTATIONS[name](x, kernel, strides, pads)
+    return max_pool(y) if pool else y
+
+
+def max_pool(x: Array, size: int = 2) -> Array:
+    """Maximum over ``size x size`` windows that do not overlap; a last odd row or column is cut.
+
+    Rows and then columns that share a window are split apart, so that the backward pass is a concatenation. Tied maxima
+    share the gradient.
+    """
+    batch, rows, cols = x.shape[0], x.shape[1] // size, x.shape[2] // size
+    x = x[:, : rows * size, : cols * size].reshape(batch, rows, -1)
+    x = functools.reduce(jnp.maximum, jnp.split(x, size, axis=-1)).reshape(batch, rows, cols, -1)
+    return functools.reduce(jnp.maximum, jnp.split(x, size, axis=-1))
 
 
 def _pair(value: int | Sequence[int]) -> tuple[int, int]:
@@ -166,7 +205,8 @@ def _pads(padding: Padding, size: Sequence[int], window: Sequence[int], strides:
 class Conv(nn.Module):
     """Convolution layer over ``[B, H, W, C]`` with the parameters of ``nn.Conv``, computed by :func:`conv2d`.
 
-    Parameters are created in ``param_dtype``, by default the dtype of the input.
+    Parameters are created in ``param_dtype``, by default the dtype of the input. ``pool`` adds a 2x2 max-pool, before
+    the bias: a bias moves all values of a window alike, and so there are a quarter as many to add it to.
     """
 
     features: int
@@ -177,12 +217,14 @@ class Conv(nn.Module):
     kernel_init: nn.initializers.Initializer = nn.initializers.lecun_normal()
     bias_init: nn.initializers.Initializer = nn.initializers.zeros_init()
     param_dtype: jnp.dtype | None = None
+    pool: bool = False
 
     @nn.compact
     def __call__(self, x: Array) -> Array:
         dtype = self.param_dtype or x.dtype
         shape = (*_pair(self.kernel_size), x.shape[-1], self.features)
-        y = conv2d(x, self.param('kernel', self.kernel_init, shape, dtype), self.strides, self.padding)
+        kernel = self.param('kernel', self.kernel_init, shape, dtype)
+        y = conv2d(x, kernel, self.strides, self.padding, pool=self.pool)
         if self.use_bias:
             y += self.param('bias', self.bias_init, (self.features,), dtype).reshape(1, 1, 1, -1)
         return y

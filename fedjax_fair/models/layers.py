@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import math
 
 import jax
-import jax.numpy as jnp
 from flax import linen as nn
 
 from fedjax_fair.core.types import Array
@@ -26,27 +24,25 @@ def linear(x: Array, features: int, name: str) -> Array:
 
 
 def conv(
-    x: Array, features: int, size: int, name: str, strides: int = 1, use_bias: bool = True, padded: bool = True
+    x: Array,
+    features: int,
+    size: int,
+    name: str,
+    strides: int = 1,
+    use_bias: bool = True,
+    padded: bool = True,
+    pool: bool = False,
 ) -> Array:
     """A ``size x size`` convolution, padded by ``size // 2`` on every side or not at all; call it inside a module."""
     init = torch_uniform(size * size * x.shape[-1])
     padding = size // 2 if padded else 0
-    return Conv(features, size, strides, padding, use_bias, kernel_init=init, bias_init=init, name=name)(x)
+    layer = Conv(features, size, strides, padding, use_bias, kernel_init=init, bias_init=init, pool=pool, name=name)
+    return layer(x)
 
 
 def flatten(x: Array) -> Array:
     """``[B, ...] -> [B, D]``."""
     return x.reshape(x.shape[0], -1)
-
-
-def max_pool(x: Array, size: int = 2) -> Array:
-    """Maximum over ``size x size`` windows that do not overlap; a last odd row or column is cut.
-
-    Maxima of strided slices, rows first: the backward pass needs no scatter. Tied maxima share the gradient.
-    """
-    rows, cols = (n // size * size for n in x.shape[1:3])
-    x = functools.reduce(jnp.maximum, [x[:, i:rows:size] for i in range(size)])
-    return functools.reduce(jnp.maximum, [x[:, :, i:cols:size] for i in range(size)])
 
 
 def global_average_pool(x: Array) -> Array:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from flax import linen as nn
 
 from fedjax_fair.core.types import Array
-from fedjax_fair.models.layers import conv, flatten, global_average_pool, linear, max_pool
+from fedjax_fair.models.conv import max_pool
+from fedjax_fair.models.layers import conv, flatten, global_average_pool, linear
 from fedjax_fair.models.norm import norm_layer
 
 
@@ -53,10 +54,11 @@ class CNN(nn.Module):
     @nn.compact
     def __call__(self, x: Array, mask: Array, train: bool) -> tuple[Array, Array]:
         for i, width in enumerate(self.widths):
-            bias = self.norm == 'none'
-            x = conv(x, width, self.kernel_size, name=f'conv{i}', use_bias=bias, padded=self.padded)
-            x = norm_layer(self.norm)(name=f'norm{i}')(x, mask, train)
-            x = nn.relu(max_pool(x))  # the same as ReLU then max-pool, on a quarter of the values
+            plain = self.norm == 'none'
+            x = conv(x, width, self.kernel_size, f'conv{i}', use_bias=plain, padded=self.padded, pool=plain)
+            if not plain:
+                x = max_pool(norm_layer(self.norm)(name=f'norm{i}')(x, mask, train))
+            x = nn.relu(x)  # after the max-pool: the same, on a quarter of the values
         x = flatten(x)
         for i, width in enumerate(self.hidden):
             x = nn.relu(linear(x, width, name=f'hidden{i}'))

@@ -70,6 +70,19 @@ def test_equals_nn_conv(height, width, size, strides, padding):
     assert_all_equal_flax(jax.jit(all_implementations(strides, padding))(x, kernel))
 
 
+@pytest.mark.parametrize(('height', 'width', 'size', 'padding'), [(8, 8, 3, 1), (9, 7, 5, 0), (7, 10, 4, 'SAME')])
+def test_pooling_inside_a_folded_convolution_changes_nothing(height, width, size, padding):
+    x = jax.random.normal(jax.random.key(0), (2, height, width, 3))
+    kernel = jax.random.normal(jax.random.key(1), (size, size, 3, 4))
+
+    def run(implementation):
+        pooled = lambda x, k: conv2d(x, k, 1, padding, implementation, pool=True)  # noqa: E731
+        return jax.jit(lambda x, k: value_and_grads(pooled, x, k))(x, kernel)
+
+    for ours, plain in zip(run('folded'), run('exact'), strict=True):
+        np.testing.assert_allclose(ours, plain, rtol=1e-5, atol=2e-5 * np.abs(plain).max())
+
+
 def test_a_kernel_per_client_under_vmap():
     x = jax.random.normal(jax.random.key(0), (3, 2, 9, 8, 4))
     kernels = jax.random.normal(jax.random.key(1), (3, 3, 3, 4, 5))
@@ -87,6 +100,14 @@ def test_layer_has_the_parameters_of_nn_conv():
         assert jax.eval_shape(ours.init, jax.random.key(1), x) == variables
         variables = jax.tree.map(lambda a: jnp.linspace(-1, 1, a.size).reshape(a.shape), variables)
         np.testing.assert_allclose(ours.apply(variables, x), theirs.apply(variables, x), rtol=1e-5, atol=1e-5)
+
+
+def test_a_pooling_layer_is_convolution_bias_and_max_pool():
+    x = jax.random.normal(jax.random.key(0), (2, 7, 6, 3))
+    variables = Conv(4, 3).init(jax.random.key(1), x)
+    variables = jax.tree.map(lambda a: jnp.linspace(-1, 1, a.size).reshape(a.shape), variables)
+    expected = nn.max_pool(Conv(4, 3).apply(variables, x), (2, 2), (2, 2))
+    np.testing.assert_allclose(Conv(4, 3, pool=True).apply(variables, x), expected, rtol=1e-5, atol=1e-5)
 
 
 def test_hessian_vector_products_by_forward_over_reverse():

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from flax import linen as nn
 
-from fedjax_fair.models.layers import global_average_pool, linear, max_pool, torch_uniform
+from fedjax_fair.models.conv import max_pool
+from fedjax_fair.models.layers import global_average_pool, linear, torch_uniform
 
 
 def flax_pool(x):
