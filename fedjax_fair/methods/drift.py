@@ -51,7 +51,7 @@ def scaffold(server_lr: float = 1.0, control: str = 'participation') -> list[Met
     def grad(inner):
         def corrected(ctx, variables, batch):
             value, grads = inner(ctx, variables, batch)
-            return value, jax.tree.map(lambda g, c, ci: g + c - ci, grads, ctx.server, ctx.row)
+            return value, jax.tree.map(lambda g, c, ci: g + (c - ci), grads, ctx.server, ctx.row)
 
         return corrected
 
