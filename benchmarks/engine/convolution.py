@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.engine.session import RESULTS, Session, on, write
-from benchmarks.peers.report import machine
+from benchmarks.engine.session import RESULTS, Session, page, write
+from benchmarks.peers.report import machine, table
 from fedjax_fair.training.config import Config
 from fedjax_fair.training.setup import use_host_devices
 
@@ -38,19 +38,19 @@ def measure(conv: str, rounds: int, seeds: int) -> dict[str, Any]:
 
 def as_markdown(found: Mapping[str, Any]) -> str:
     """Accuracies after the last round and along the way."""
-    lines = [
-        '# Training with fast convolutions\n',
+    about = (
         f'The network cnn (32-64-128, 3x3) on digits_domains, {found["rounds"]} rounds, {found["seeds"]} seeds; '
-        f'accuracy in % as mean over domains; {on(found["machine"])}.\n',
-        '| convolution | round | mean over seeds | std over seeds | every seed |\n|---|---|---|---|---|',
-    ]
-    for conv, run in found['convolutions'].items():
-        for point in run['curve']:
-            values = [100 * a for a in point['accuracy']]
-            each = ', '.join(f'{v:.1f}' for v in values)
-            mean, std = statistics.mean(values), statistics.pstdev(values)
-            lines.append(f'| {conv} | {point["round"]} | {mean:.2f} | {std:.2f} | {each} |')
-    return '\n'.join(lines) + '\n'
+        'accuracy in % as mean over domains'
+    )
+    columns = ('convolution', 'round', 'mean over seeds', 'std over seeds', 'every seed')
+    rows = [_row(conv, point) for conv, run in found['convolutions'].items() for point in run['curve']]
+    return page('Training with fast convolutions', about, found, table(columns, rows))
+
+
+def _row(conv: str, point: Mapping[str, Any]) -> list[str]:
+    values = [100 * a for a in point['accuracy']]
+    spread = f'{statistics.mean(values):.2f}', f'{statistics.pstdev(values):.2f}'
+    return [conv, str(point['round']), *spread, ', '.join(f'{v:.1f}' for v in values)]
 
 
 def main() -> None:

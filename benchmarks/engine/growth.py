@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.engine.session import RESULTS, on, write
-from benchmarks.peers.report import machine
+from benchmarks.engine.session import RESULTS, page, write
+from benchmarks.peers.report import machine, table
 
 POINTS: dict[str, list[dict[str, Any]]] = {
     'clients': [{'clients': n, 'width': 64} for n in (10, 30, 100, 300, 1000, 3000, 10000)],
@@ -96,20 +96,19 @@ def draw(found: Mapping[str, Any], path: pathlib.Path) -> None:
 
 
 def as_markdown(found: Mapping[str, Any]) -> str:
-    """All points as tables."""
-    lines = [
-        '# Growth\n',
+    """All points as a table, below the figure."""
+    about = (
         f'Every client trains two steps of {BATCH} examples on an MLP; the fastest of {ROUNDS} rounds, one process per '
-        f'point; {on(found["machine"])}.\n',
-        '![growth](growth.png)\n',
-        '| series | clients | parameters | s/round | ms per client | peak MiB |\n|---|---|---|---|---|---|',
-    ]
-    for name, points in found['series'].items():
-        for p in points:
-            cells = [f'{p["clients"]:,}', f'{p["parameters"]:,}', f'{p["seconds"]:.4f}']
-            cells += [f'{1e3 * p["seconds"] / p["clients"]:.3f}', f'{p["peak_mib"]:,.0f}']
-            lines.append(f'| {name} | {" | ".join(cells)} |')
-    return '\n'.join(lines) + '\n'
+        'point'
+    )
+    columns = ('series', 'clients', 'parameters', 's/round', 'ms per client', 'peak MiB')
+    rows = [_row(name, point) for name, points in found['series'].items() for point in points]
+    return page('Growth', about, found, ['![growth](growth.png)\n'], table(columns, rows))
+
+
+def _row(name: str, p: Mapping[str, float]) -> list[str]:
+    each = f'{1e3 * p["seconds"] / p["clients"]:.3f}'
+    return [name, f'{p["clients"]:,}', f'{p["parameters"]:,}', f'{p["seconds"]:.4f}', each, f'{p["peak_mib"]:,.0f}']
 
 
 def main() -> None:

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.engine.session import RESULTS, Session, in_turn, on, write
+from benchmarks.engine.session import RESULTS, Session, in_turn, page, write
 from benchmarks.peers.job import JOBS, write_data
-from benchmarks.peers.report import machine
+from benchmarks.peers.report import machine, table
 from benchmarks.peers.worker_ours import config_of
 from fedjax_fair.methods.recipes import RECIPES
 from fedjax_fair.training.config import Config
@@ -72,19 +72,23 @@ def measure_skew(folder: pathlib.Path) -> dict[str, float]:
 
 def as_markdown(found: Mapping[str, Any]) -> str:
     """The tables."""
-    lines = [
-        '# Recipes beside FedAvg\n',
-        f'The job w1 with 40 test examples per client, {found["rounds"]} rounds of each in turn; '
-        f'{on(found["machine"])}.\n',
-        '| recipe | min s/round | median s/round | times fedavg (min) | times fedavg (median) |\n|---|---|---|---|---|',
-    ]
-    for name, value in found['recipes'].items():
-        label = 'evaluation of 100 clients, global and deployed' if name == 'evaluation' else name
-        cells = [value[key] for key in ('min_seconds', 'median_seconds', 'times_fedavg_min', 'times_fedavg_median')]
-        lines.append(f'| {label} | {cells[0]:.3f} | {cells[1]:.3f} | {cells[2]:.2f} | {cells[3]:.2f} |')
-    lines += ['\n## Clients of 10 to 1,000 examples\n', '| client map | examples paid per example trained |\n|---|---|']
-    lines += [f'| {name} | {value:.3f} |' for name, value in found['skew'].items()]
-    return '\n'.join(lines) + '\n'
+    about = f'The job w1 with 40 test examples per client, {found["rounds"]} rounds of each in turn'
+    columns = ('recipe', 'min s/round', 'median s/round', 'times fedavg (min)', 'times fedavg (median)')
+    skew = [(name, f'{value:.3f}') for name, value in found['skew'].items()]
+    return page(
+        'Recipes beside FedAvg',
+        about,
+        found,
+        table(columns, [_row(name, value) for name, value in found['recipes'].items()]),
+        ['\n## Clients of 10 to 1,000 examples\n'],
+        table(('client map', 'examples paid per example trained'), skew),
+    )
+
+
+def _row(name: str, value: Mapping[str, float]) -> list[str]:
+    label = 'evaluation of 100 clients, global and deployed' if name == 'evaluation' else name
+    seconds = [f'{value[key]:.3f}' for key in ('min_seconds', 'median_seconds')]
+    return [label, *seconds, *(f'{value[key]:.2f}' for key in ('times_fedavg_min', 'times_fedavg_median'))]
 
 
 def main() -> None:

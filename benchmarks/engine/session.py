@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import pathlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -54,6 +55,12 @@ def in_turn(tasks: Mapping[str, Callable[[], Any]], turns: int) -> dict[str, lis
 def on(host: Mapping[str, Any]) -> str:
     """The machine in words."""
     return f'{host["cores"]} cores, {host["memory_gib"]} GiB of memory, load {host["load"]:.1f} before the start'
+
+
+def page(title: str, about: str, found: Mapping[str, Any], *parts: Sequence[str]) -> str:
+    """A heading, what was measured on which machine, and then lines such as those of a table."""
+    head = [f'# {title}\n', f'{about}; {on(found["machine"])}.\n']
+    return '\n'.join(itertools.chain(head, *parts)) + '\n'
 
 
 def write(folder: pathlib.Path, name: str, found: Mapping[str, Any], text: str) -> None:

@@ -16,9 +16,9 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from benchmarks.engine.session import RESULTS, on, write
+from benchmarks.engine.session import RESULTS, page, write
 from benchmarks.peers.job import JOBS, write_data
-from benchmarks.peers.report import machine
+from benchmarks.peers.report import machine, table
 
 SEEDS = 8
 HITS, REQUESTS = '/jax/compilation_cache/cache_hits', '/jax/compilation_cache/compile_requests_use_cache'
@@ -88,21 +88,19 @@ def measure(rounds: int) -> dict[str, Any]:
 def as_markdown(found: Mapping[str, Any]) -> str:
     """The table and the second start in words."""
     one = found['together']['seconds']
-    rows = {
+    ways = {
         f'one program of {SEEDS} seeds': one,
         f'{SEEDS} runs, nothing cached': sum(run['seconds'] for run in found['fresh']),
         f'{SEEDS} runs sharing a compilation cache': sum(run['seconds'] for run in found['shared']),
     }
-    first, second = found['shared'][:2]
-    lines = [
-        '# Sweeps and second starts\n',
+    about = (
         f'{found["rounds"]} rounds of the job w1 through the command line, including start-up, compilation, evaluation '
-        f'at the end and report; {on(found["machine"])}.\n',
-        '| how | seconds | one program / this |\n|---|---|---|',
-        *(f'| {name} | {seconds:.1f} | {one / seconds:.2f} |' for name, seconds in rows.items()),
-        *(f'\nThe {name} start with a cache {_start(run)}.' for name, run in (('first', first), ('second', second))),
-    ]
-    return '\n'.join(lines) + '\n'
+        'at the end and report'
+    )
+    rows = [(name, f'{seconds:.1f}', f'{one / seconds:.2f}') for name, seconds in ways.items()]
+    starts = zip(('first', 'second'), found['shared'], strict=False)
+    words = [f'\nThe {name} start with a cache {_start(run)}.' for name, run in starts]
+    return page('Sweeps and second starts', about, found, table(('how', 'seconds', 'one program / this'), rows), words)
 
 
 def _start(run: Mapping[str, Any]) -> str:

@@ -40,7 +40,7 @@ class Job:
     batch: int = 10
     lr: float = 0.01
     momentum: float = 0.0
-    tolerance: float = 0.1
+    tolerance: float = 0.06
 
     def to_json(self) -> str:
         return json.dumps(dataclasses.asdict(self))

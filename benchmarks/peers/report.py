@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from benchmarks.peers.job import Job
@@ -131,38 +131,34 @@ def as_markdown(summary: Mapping[str, Any]) -> str:
         f'load {host["load"]:.1f} before the start. Every side trains {work["examples"]:,} examples in '
         f'{work["steps"]:,} steps per round, {work["flops"] / 1e9:,.1f} useful GFLOP. Float32 matmul peak in this run: '
         f'{host["peak"]["gflops"]:.0f} GFLOP/s ({host["peak"]["library"]}).\n',
-        _line(COLUMNS),
-        '|---' * len(COLUMNS) + '|',
-        *(_row(name, side) for name, side in sides.items()),
-        *(_line([name, reason]) for name, reason in summary['left_out'].items()),
+        *table(COLUMNS, [*(_row(name, side) for name, side in sides.items()), *summary['left_out'].items()]),
         '',
         *(_about(name, side) for name, side in sides.items()),
     ]
     return '\n'.join(lines) + '\n'
 
 
-def _line(cells: Sequence[str]) -> str:
-    return f'| {" | ".join(cells)} |'
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """The lines of a markdown table."""
+    return [f'| {" | ".join(cells)} |' for cells in (columns, ['---'] * len(columns), *rows)]
 
 
-def _row(name: str, side: Mapping[str, Any]) -> str:
+def _row(name: str, side: Mapping[str, Any]) -> list[str]:
     times, (before, after) = side['times_ours'], side['loss']
     warm = f' ({side["warm_start_seconds"]:.1f} cached)' if 'warm_start_seconds' in side else ''
-    return _line(
-        [
-            name,
-            f'{side["min_seconds"]:.3f}',
-            f'{side["median_seconds"]:.3f}',
-            f'{times["min"]:.2f}',
-            f'{times["median"]:.2f}',
-            f'{side["cpu_seconds"]:.2f}',
-            f'{side["gflops"]:.1f}',
-            f'{side["share_of_peak"]:.1%}',
-            f'{side["start_seconds"]:.1f}{warm}',
-            f'{side["peak_mib"]:,}',
-            f'{before:.3f} → {after:.3f}',
-        ]
-    )
+    return [
+        name,
+        f'{side["min_seconds"]:.3f}',
+        f'{side["median_seconds"]:.3f}',
+        f'{times["min"]:.2f}',
+        f'{times["median"]:.2f}',
+        f'{side["cpu_seconds"]:.2f}',
+        f'{side["gflops"]:.1f}',
+        f'{side["share_of_peak"]:.1%}',
+        f'{side["start_seconds"]:.1f}{warm}',
+        f'{side["peak_mib"]:,}',
+        f'{before:.3f} → {after:.3f}',
+    ]
 
 
 def _about(name: str, side: Mapping[str, Any]) -> str:

@@ -5,30 +5,27 @@ from __future__ import annotations
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
+from benchmarks.engine.session import Session
 from benchmarks.peers.job import Job
 from benchmarks.peers.protocol import main, versions
 from fedjax_fair.training.cache import use_compilation_cache
 from fedjax_fair.training.config import Config
-from fedjax_fair.training.setup import prepare, use_host_devices
+from fedjax_fair.training.setup import use_host_devices
 
 ROUNDS = 100  # planned, with one evaluation at the end: none of them falls into a measurement
 
 
-class Ours:
+class Ours(Session):
     """One lane of FedAvg, clients spread over the cores as ``auto`` decides; ``cached`` keeps compiled programs."""
 
     def __init__(self, job: Job, data: str, cached: str = ''):
         use_host_devices(None)
         if cached:
             use_compilation_cache()
-        self.job, self.x = job, prepare(config_of(job, data))
-        self.data = self.x.federation.arrays()
-        self.tests = jax.tree.map(jnp.asarray, self.x.federation.tests)
-        self.states = self.x.program.init(self.x.lanes)
-        self.work = {'examples': 0.0, 'examples_paid': 0.0}
+        self.job = job
+        super().__init__(config_of(job, data))
 
     def facts(self) -> dict[str, Any]:
         return {
@@ -37,18 +34,11 @@ class Ours:
             'versions': versions('fedjax-fair', 'jax', 'jaxlib', 'flax', 'optax', 'numpy'),
         }
 
-    def round(self) -> None:
-        program, one = self.x.program, jnp.asarray(1, jnp.int32)
-        self.states, log = program.advance(self.x.lanes, self.states, self.data, one)
-        jax.block_until_ready(self.states)
-        self.work = {name: float(value[0, 0]) for name, value in jax.device_get(log).items()}
-
     def check(self) -> dict[str, Any]:
-        found = self.x.program.evaluate(self.x.lanes, self.states, self.tests, None, kinds=('global',))
         return {
-            'loss': float(np.mean(found['global']['loss'])),
-            'examples': round(self.work['examples']),
-            'steps': round(self.work['examples_paid'] / self.job.batch),
+            'loss': float(np.mean(self.evaluate('global')['global']['loss'])),
+            'examples': round(self.log.get('examples', 0)),
+            'steps': round(self.log.get('examples_paid', 0) / self.job.batch),
         }
 
 

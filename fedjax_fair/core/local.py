@@ -135,6 +135,7 @@ def train(ctx, local: Local, phase: Phase, state: Trained, *, final: bool) -> Tr
         return Batch(x, y, place[1] + jnp.arange(size) < data.n)
 
     def body(step, old: Trained) -> Trained:
+        """One optimisation step."""
         key = jax.random.fold_in(ctx.key, 2 * step + 1)
         here = dataclasses.replace(ctx, key=key, train=True, phase=phase.name, memo=None)
         batch = batch_of(step, jax.random.fold_in(key, 1))

@@ -58,8 +58,10 @@ def folded(x: Array, kernel: Array, strides: tuple[int, int], pads: Pads) -> Arr
     return y[:, :rows, :cols]
 
 
-def folded_pooled(x: Array, kernel: Array, pads: Pads) -> Array:
+def folded_pooled(x: Array, kernel: Array, strides: tuple[int, int], pads: Pads) -> Array:
     """``folded`` and a 2x2 max-pool: each square of outputs is one window, so that nothing has to be unfolded."""
+    if strides != (1, 1):
+        return max_pool(patches(x, kernel, strides, pads))
     rows, cols = _output_size(x, kernel, pads)
     y = _squares(x, kernel, pads)
     y00, y01, y10, y11 = jnp.split(y.reshape(*y.shape[:3], -1), 4, axis=-1)
@@ -109,12 +111,14 @@ def winograd(x: Array, kernel: Array, strides: tuple[int, int], pads: Pads) -> A
     return by_algorithm(F4 if min(x.shape[1:3]) >= 8 else F2, pads, x, kernel)
 
 
-IMPLEMENTATIONS: dict[str, Callable[[Array, Array, tuple[int, int], Pads], Array]] = {
+Convolution = Callable[[Array, Array, tuple[int, int], Pads], Array]
+IMPLEMENTATIONS: dict[str, Convolution] = {
     'exact': exact,
     'patches': patches,
     'folded': folded,
     'winograd': winograd,
 }
+POOLED: dict[str, Convolution] = {'folded': folded_pooled}  # those that pool on the way; all others do it afterwards
 
 THIN = 16  # input channels below which transforms cost more than the products they save
 
@@ -170,8 +174,8 @@ def conv2d(
         raise ValueError(f'implementation={name!r} is unknown; choose one of {", ".join(IMPLEMENTATIONS)}')
     if any(n + sum(p) < k for n, p, k in zip(x.shape[1:3], pads, kernel.shape[:2], strict=True)):
         raise ValueError(f'kernel_size={kernel.shape[:2]} does not fit an input of {x.shape[1:3]} padded by {pads}')
-    if pool and name == 'folded' and strides == (1, 1):
-        return folded_pooled(x, kernel, pads)
+    if pool and name in POOLED:
+        return POOLED[name](x, kernel, strides, pads)
     y = IMPLEMENTATIONS[name](x, kernel, strides, pads)
     return max_pool(y) if pool else y
 

@@ -125,6 +125,7 @@ def _play(methods: tuple[Method, ...], variables: Variables, run: Run, script: _
     servers, clients = server.initial_entries(methods, variables, run)
 
     def one_round(carry, each):
+        """The server's half of a round, with updates and reports as given."""
         number, variables, opt, servers, clients = carry
         updates, given, ids, mask, n = each
         rows = {name: tree.take_rows(table, ids) for name, table in clients.items()}

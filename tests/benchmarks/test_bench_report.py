@@ -72,7 +72,7 @@ def test_the_table_shows_every_side(summary):
     ],
 )
 def test_unequal_work_is_not_compared(other, message):
-    close = side(losses=(2.1, 1.15))
+    close = side(losses=(2.1, 1.1))
     found = report.refusals(JOB, 'ours', {'ours': side(), 'close': close, 'other': other})
     assert found == {'other': f'not comparable: {message}'}
 

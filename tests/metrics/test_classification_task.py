@@ -11,13 +11,10 @@ from fedjax_fair import metrics
 TASK = metrics.classification(3)
 
 
-def test_set(seed, size=60):
+def examples(seed, size=60):
     rng = np.random.default_rng(seed)
     y = rng.integers(0, 3, size)
     return jnp.asarray(rng.normal(size=(size, 3)) + np.eye(3)[y], jnp.float32), jnp.asarray(y, jnp.int32)
-
-
-test_set.__test__ = False
 
 
 @jax.jit
@@ -26,7 +23,7 @@ def measure(logits, y, mask):
 
 
 def test_losses_are_cross_entropy_and_differentiable():
-    logits, y = test_set(0)
+    logits, y = examples(0)
     prob = np.asarray(jax.nn.softmax(logits))
     np.testing.assert_allclose(TASK.losses(logits, y).mean(), log_loss(np.asarray(y), prob), rtol=1e-5)
     gradient = jax.grad(lambda z: TASK.losses(z, y).sum())(logits)
@@ -34,7 +31,7 @@ def test_losses_are_cross_entropy_and_differentiable():
 
 
 def test_record_gives_facts_of_each_example():
-    logits, y = test_set(1)
+    logits, y = examples(1)
     facts = TASK.record(logits.astype(jnp.bfloat16), y)
     assert facts['prob'].dtype == facts['loss'].dtype == jnp.float32
     np.testing.assert_allclose(facts['prob'].sum(1), 1.0, rtol=1e-6)
@@ -43,7 +40,7 @@ def test_record_gives_facts_of_each_example():
 
 
 def test_metrics_equal_those_of_the_real_examples():
-    logits, y = test_set(2)
+    logits, y = examples(2)
     mask = jnp.arange(60) < 41
     noisy = jnp.where(mask[:, None], logits, jnp.nan)
     padded, real = measure(noisy, y, mask), measure(logits[:41], y[:41], jnp.ones(41, bool))
@@ -57,7 +54,7 @@ def test_metrics_equal_those_of_the_real_examples():
 
 
 def test_metrics_vmap_over_test_sets():
-    sets = [test_set(seed) for seed in (3, 4)]
+    sets = [examples(seed) for seed in (3, 4)]
     logits, y = (jnp.stack([s[k] for s in sets]) for k in (0, 1))
     mask = jnp.arange(60)[None, :] < jnp.array([[25], [60]])
     together = jax.jit(jax.vmap(measure))(logits, y, mask)

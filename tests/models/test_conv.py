@@ -60,7 +60,9 @@ def all_implementations(strides, padding):
 def assert_all_equal_flax(results):
     for name in IMPLEMENTATIONS:
         for ours, theirs in zip(results[name], results['flax'], strict=True):
-            np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=2e-5 * np.abs(theirs).max(), err_msg=name)
+            # Winograd's sums pass through larger numbers: its errors are relative to the largest output.
+            scale = np.abs(theirs).max() if name == 'winograd' else 1
+            np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=2e-5 * scale, err_msg=name)
 
 
 @pytest.mark.parametrize(('height', 'width', 'size', 'strides', 'padding'), CASES)
@@ -80,7 +82,7 @@ def test_pooling_inside_a_folded_convolution_changes_nothing(height, width, size
         return jax.jit(lambda x, k: value_and_grads(pooled, x, k))(x, kernel)
 
     for ours, plain in zip(run('folded'), run('exact'), strict=True):
-        np.testing.assert_allclose(ours, plain, rtol=1e-5, atol=2e-5 * np.abs(plain).max())
+        np.testing.assert_allclose(ours, plain, rtol=1e-5, atol=2e-5)
 
 
 def test_a_kernel_per_client_under_vmap():
