@@ -65,7 +65,7 @@ def folded_pooled(x: Array, kernel: Array, strides: tuple[int, int], pads: Pads)
     rows, cols = _output_size(x, kernel, pads)
     y = _squares(x, kernel, pads)
     y00, y01, y10, y11 = jnp.split(y.reshape(*y.shape[:3], -1), 4, axis=-1)
-    y = jnp.maximum(jnp.maximum(y00, y10), jnp.maximum(y01, y11))  # rows first, as max_pool does
+    y = larger(larger(y00, y10), larger(y01, y11))  # rows first, as max_pool does
     return y[:, : rows // 2, : cols // 2]
 
 
@@ -180,16 +180,30 @@ def conv2d(
     return max_pool(y) if pool else y
 
 
+@jax.custom_jvp
+def larger(a: Array, b: Array) -> Array:
+    """``maximum(a, b)`` whose gradient goes to one of the two, to ``a`` when they are equal.
+
+    The gradient of ``jnp.maximum`` is shared between equal values, which takes divisions and twice the memory traffic.
+    """
+    return jnp.maximum(a, b)
+
+
+@larger.defjvp
+def _larger_jvp(primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> tuple[Array, Array]:
+    return jnp.maximum(*primals), jnp.where(primals[0] >= primals[1], *tangents)
+
+
 def max_pool(x: Array, size: int = 2) -> Array:
     """Maximum over ``size x size`` windows that do not overlap; a last odd row or column is cut.
 
-    Rows and then columns that share a window are split apart, so that the backward pass is a concatenation. Tied maxima
-    share the gradient.
+    Rows and then columns that share a window are split apart, so that the backward pass is a concatenation. Of tied
+    maxima one has the gradient: the first column's, and there the first row's.
     """
     batch, rows, cols = x.shape[0], x.shape[1] // size, x.shape[2] // size
     x = x[:, : rows * size, : cols * size].reshape(batch, rows, -1)
-    x = functools.reduce(jnp.maximum, jnp.split(x, size, axis=-1)).reshape(batch, rows, cols, -1)
-    return functools.reduce(jnp.maximum, jnp.split(x, size, axis=-1))
+    x = functools.reduce(larger, jnp.split(x, size, axis=-1)).reshape(batch, rows, cols, -1)
+    return functools.reduce(larger, jnp.split(x, size, axis=-1))
 
 
 def _pair(value: int | Sequence[int]) -> tuple[int, int]:

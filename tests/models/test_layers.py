@@ -26,6 +26,11 @@ def test_max_pool_equals_flaxs_with_gradients(shape):
     jax.tree.map(np.testing.assert_array_equal, *jax.jit(both)(x))
 
 
+def test_of_tied_maxima_one_has_the_gradient():
+    slope = jax.grad(lambda x: max_pool(x).sum())(jnp.zeros((1, 4, 4, 1)))[0, :, :, 0]
+    np.testing.assert_array_equal(slope, np.tile([[1.0, 0.0], [0.0, 0.0]], (2, 2)))
+
+
 def test_global_average_pool():
     x = np.random.default_rng(0).normal(size=(2, 3, 5, 4)).astype(np.float32)
     np.testing.assert_allclose(global_average_pool(jnp.asarray(x)), x.mean((1, 2)), rtol=1e-5, atol=1e-6)
