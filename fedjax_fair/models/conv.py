@@ -8,7 +8,6 @@ patches and ONE matmul. Measurements are in BUILD.md.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 
 import jax
@@ -17,8 +16,9 @@ from flax import linen as nn
 from jax import lax
 
 from fedjax_fair.core.types import Array
-from fedjax_fair.models.winograd import F2, F4, S2, Pads
-from fedjax_fair.models.winograd import winograd as by_algorithm
+from fedjax_fair.models import winograd as minimal
+from fedjax_fair.models.pool import larger, max_pool
+from fedjax_fair.models.winograd import F2, F4, S2, Algorithm, Pads
 
 Padding = str | int | Sequence[int] | Sequence[tuple[int, int]]
 
@@ -102,13 +102,27 @@ def _swap(x: Array) -> Array:
 def winograd(x: Array, kernel: Array, strides: tuple[int, int], pads: Pads) -> Array:
     """3x3 kernels of stride 1 or 2 by Winograd's algorithms; all others are left to ``patches``.
 
-    Large tiles save the most products, but a small output does not fill them. Reverse-mode derivatives only.
+    Reverse-mode derivatives only.
     """
+    algorithm = _algorithm(x, kernel, strides)
+    return minimal.winograd(algorithm, pads, x, kernel) if algorithm else patches(x, kernel, strides, pads)
+
+
+def winograd_pooled(x: Array, kernel: Array, strides: tuple[int, int], pads: Pads) -> Array:
+    """``winograd`` and a 2x2 max-pool, taken on the way."""
+    algorithm = _algorithm(x, kernel, strides)
+    if algorithm is None:
+        return max_pool(patches(x, kernel, strides, pads))
+    return minimal.winograd_pooled(algorithm, pads, x, kernel)
+
+
+def _algorithm(x: Array, kernel: Array, strides: tuple[int, int]) -> Algorithm | None:
+    """Large tiles save the most products, but a small output does not fill them."""
     if kernel.shape[:2] != (3, 3) or strides not in ((1, 1), (2, 2)):
-        return patches(x, kernel, strides, pads)
+        return None
     if strides == (2, 2):
-        return by_algorithm(S2, pads, x, kernel)
-    return by_algorithm(F4 if min(x.shape[1:3]) >= 8 else F2, pads, x, kernel)
+        return S2
+    return F4 if min(x.shape[1:3]) >= 8 else F2
 
 
 Convolution = Callable[[Array, Array, tuple[int, int], Pads], Array]
@@ -118,7 +132,8 @@ IMPLEMENTATIONS: dict[str, Convolution] = {
     'folded': folded,
     'winograd': winograd,
 }
-POOLED: dict[str, Convolution] = {'folded': folded_pooled}  # those that pool on the way; all others do it afterwards
+# Those that pool on the way; all others do it afterwards.
+POOLED: dict[str, Convolution] = {'folded': folded_pooled, 'winograd': winograd_pooled}
 
 THIN = 16  # input channels below which transforms cost more than the products they save
 
@@ -178,32 +193,6 @@ def conv2d(
         return POOLED[name](x, kernel, strides, pads)
     y = IMPLEMENTATIONS[name](x, kernel, strides, pads)
     return max_pool(y) if pool else y
-
-
-@jax.custom_jvp
-def larger(a: Array, b: Array) -> Array:
-    """``maximum(a, b)`` whose gradient goes to one of the two, to ``a`` when they are equal.
-
-    The gradient of ``jnp.maximum`` is shared between equal values, which takes divisions and twice the memory traffic.
-    """
-    return jnp.maximum(a, b)
-
-
-@larger.defjvp
-def _larger_jvp(primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> tuple[Array, Array]:
-    return jnp.maximum(*primals), jnp.where(primals[0] >= primals[1], *tangents)
-
-
-def max_pool(x: Array, size: int = 2) -> Array:
-    """Maximum over ``size x size`` windows that do not overlap; a last odd row or column is cut.
-
-    Rows and then columns that share a window are split apart, so that the backward pass is a concatenation. Of tied
-    maxima one has the gradient: the first column's, and there the first row's.
-    """
-    batch, rows, cols = x.shape[0], x.shape[1] // size, x.shape[2] // size
-    x = x[:, : rows * size, : cols * size].reshape(batch, rows, -1)
-    x = functools.reduce(larger, jnp.split(x, size, axis=-1)).reshape(batch, rows, cols, -1)
-    return functools.reduce(larger, jnp.split(x, size, axis=-1))
 
 
 def _pair(value: int | Sequence[int]) -> tuple[int, int]:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from flax import linen as nn
 
-from fedjax_fair.models.conv import max_pool
 from fedjax_fair.models.layers import global_average_pool, linear, torch_uniform
+from fedjax_fair.models.pool import max_pool, max_pool_stem
 
 
 def flax_pool(x):
@@ -24,6 +24,20 @@ def test_max_pool_equals_flaxs_with_gradients(shape):
         return (ours, *our_pull(weights)), (theirs, *their_pull(weights))
 
     jax.tree.map(np.testing.assert_array_equal, *jax.jit(both)(x))
+
+
+@pytest.mark.parametrize('shape', [(2, 8, 6, 3), (2, 7, 9, 3)])
+def test_the_stems_max_pool_equals_flaxs_with_gradients(shape):
+    x = jax.random.normal(jax.random.key(0), shape)
+
+    def both(x):
+        theirs = lambda x: nn.max_pool(x, (3, 3), (2, 2), ((1, 1), (1, 1)))  # noqa: E731
+        weights = jax.random.normal(jax.random.key(1), jax.eval_shape(theirs, x).shape)
+        return tuple(jax.value_and_grad(lambda x, f=f: (weights * f(x)).sum())(x) for f in (max_pool_stem, theirs))
+
+    (ours, slope), (expected, their_slope) = jax.jit(both)(x)
+    np.testing.assert_allclose(ours, expected, rtol=1e-5)
+    np.testing.assert_allclose(slope, their_slope, rtol=1e-6)
 
 
 def test_of_tied_maxima_one_has_the_gradient():

@@ -6,10 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from flax import linen as nn
 from jax import lax
 
-from fedjax_fair.models import winograd as lib
-from fedjax_fair.models.winograd import F2, F4, S2, winograd
+from fedjax_fair.models.winograd import F2, F4, S2, winograd, winograd_pooled
 
 SAME = ((1, 1), (1, 1))
 
@@ -72,20 +72,15 @@ def test_single_precision_at_the_shapes_of_a_resnet(algorithm, shape, features, 
     assert max(relative_errors(got, expected)) < tolerance
 
 
-def test_groups_of_images_change_nothing(monkeypatch):
-    whole = output_and_gradients(winograd, F2, SAME, (12, 4, 4, 3), 4)
-    monkeypatch.setattr(lib, 'CACHE', 2600)  # two images of 16 taps x 4 tiles x 4 channels x 4 bytes
-    assert lib._groups(F2, SAME, jnp.zeros((12, 4, 4, 3)), (3, 4)) == 6
-    parts = output_and_gradients(winograd, F2, SAME, (12, 4, 4, 3), 4)
-    for a, b in zip(parts, whole, strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
+@pytest.mark.parametrize(('algorithm', 'shape'), [(F2, (2, 4, 6, 3)), (F4, (2, 9, 11, 3)), (S2, (2, 9, 8, 3))])
+def test_pooling_on_the_way_equals_pooling_afterwards(algorithm, shape):
+    def afterwards(*args):
+        return nn.max_pool(definition(*args), (2, 2), (2, 2))
 
-
-def test_small_inputs_and_large_kernels_are_not_cut():
-    small, large = jnp.zeros((2, 8, 8, 16)), jnp.zeros((64, 32, 32, 64))
-    assert lib._groups(F4, SAME, small, (16, 16)) == 1
-    assert lib._groups(F4, SAME, large, (64, 512)) == 1
-    assert lib._groups(F4, SAME, large, (64, 64)) > 1
+    with jax.enable_x64(True):
+        got = output_and_gradients(winograd_pooled, algorithm, SAME, shape, 4)
+        expected = output_and_gradients(afterwards, algorithm, SAME, shape, 4)
+    assert max(relative_errors(got, expected)) < 1e-13
 
 
 def test_second_derivatives_in_reverse_mode():
