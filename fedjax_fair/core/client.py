@@ -98,7 +98,7 @@ def _as_own(method: Method, wrapper: Callable | None, inner: Callable) -> Callab
 
 def _plain_loss(ctx: Context, variables: Variables, batch: Batch) -> tuple[Array, Aux]:
     out = ctx.apply(variables, batch.x, batch.mask, True)
-    losses = ctx.spec.task.losses(out.logits, batch.y)
+    losses = ctx.spec.task.losses(out.logits, batch.y, batch.mask)
     return masked_mean(losses, batch.mask), Aux(losses, out.logits, out.features, out.batch_stats)
 
 
@@ -167,7 +167,7 @@ class Context:
     def _loss(self, variables: Variables) -> Array:
         def losses(batch):
             out = self.apply(variables, batch.x, batch.mask, False)
-            return jnp.sum(jnp.where(batch.mask, self.spec.task.losses(out.logits, batch.y), 0))
+            return jnp.sum(jnp.where(batch.mask, self.spec.task.losses(out.logits, batch.y, batch.mask), 0))
 
         return self._sum_over_batches(losses) / self._count()
 
@@ -177,7 +177,7 @@ class Context:
         def of_batch(batch):
             def total(params):
                 out = self.apply({**variables, 'params': params}, batch.x, batch.mask, False)
-                return jnp.sum(jnp.where(batch.mask, self.spec.task.losses(out.logits, batch.y), 0))
+                return jnp.sum(jnp.where(batch.mask, self.spec.task.losses(out.logits, batch.y, batch.mask), 0))
 
             return jax.grad(total)(variables['params'])
 
@@ -188,8 +188,9 @@ class Context:
         """Mean recall over the classes this client holds."""
 
         def hits(batch):
-            guess = jnp.argmax(self.apply(variables, batch.x, batch.mask, False).logits, -1)
-            return self._per_class(batch.y, batch.mask & (guess == batch.y))
+            guess = self.spec.task.predict(self.apply(variables, batch.x, batch.mask, False).logits)
+            right = guess == batch.y.astype(guess.dtype)
+            return self.spec.task.tally(batch.y, tree.per_row(batch.mask, batch.y) & right)
 
         held = self.label_counts
         recall = self._sum_over_batches(hits) / jnp.maximum(held, 1)
@@ -210,12 +211,9 @@ class Context:
 
     @property
     def label_counts(self) -> Array:
-        """``[K]`` examples of each class in this client's training set."""
-        return self._per_class(jnp.take(self.data.y, self.data.where, axis=0, mode='clip'), self.data.ex_mask)
-
-    def _per_class(self, labels: Array, mask: Array) -> Array:
-        held = jnp.zeros(self.run.num_classes)
-        return held.at[labels].add(mask.astype(held.dtype), mode='drop')
+        """``[K]`` examples (pixels, where every pixel has a class) of each class in this client's training set."""
+        y = jnp.take(self.data.y, self.data.where, axis=0, mode='clip')
+        return self.spec.task.tally(y, tree.per_row(self.data.ex_mask, y))
 
     def _count(self) -> Array:
         return jnp.maximum(self.data.n, 1).astype(jnp.zeros(0).dtype)

@@ -14,7 +14,7 @@ import optax
 from fedjax_fair.core import check, client, server, tree
 from fedjax_fair.core import client_map as mapping
 from fedjax_fair.core import local as training
-from fedjax_fair.core.evaluate import make_evaluate
+from fedjax_fair.core.evaluate import make_evaluate, predict
 from fedjax_fair.core.types import Algorithm, Array, Cohort, FedState, Method, Model, PyTree, Run, Task
 
 OPTIMIZER_ROW = 'local_optimizer'  # client rows of the engine itself: optimiser states that are kept
@@ -52,8 +52,9 @@ def build(
       augment: ``(key, x) -> x`` on every training batch.
 
     Returns:
-      Pure functions ``init(rng)``, ``round(state, cohort, rng)`` and ``evaluate(state, tests, ...)``. ``round``
-      is meant to be jitted with the state donated; it never leaves the device.
+      Pure functions ``init(rng, start)`` (``start``: some of the model's variables, such as pretrained ones),
+      ``round(state, cohort, rng)``, ``evaluate(state, tests, ...)`` and ``predict(state, x)``, the logits of the global
+      model. ``round`` is meant to be jitted with the state donated; it never leaves the device.
     """
     spec, facts = _specify(model, task, methods, sizes, example, local, rounds, preprocess, augment)
     spread = mapping.within_memory(
@@ -69,9 +70,10 @@ def build(
         return _round(spec, spread, optimizer, state, cohort, rng)
 
     return Algorithm(
-        init=lambda rng: mapping.replicate(spread, _init(spec, optimizer, rng)),
+        init=lambda rng, start=None: mapping.replicate(spread, _init(spec, optimizer, rng, start or {})),
         round=round_,
         evaluate=make_evaluate(spec, spread, lambda *a: _arranged(spec, *a)),
+        predict=lambda state, x: predict(spec, state, x),
         run=spec.run,
         facts=facts,
     )
@@ -117,9 +119,9 @@ def _specify(model, task, methods, sizes, example, base, rounds, preprocess, aug
     return spec, {'fixed_by': fixed_by, 'local': base, 'model_bytes': tree.num_bytes(shapes)}
 
 
-def _init(spec: client.Spec, optimizer: optax.GradientTransformation, rng: Array) -> FedState:
+def _init(spec: client.Spec, optimizer: optax.GradientTransformation, rng: Array, start: dict) -> FedState:
     example = spec.preprocess(jnp.asarray(spec.run.example)[None])
-    variables = spec.model.init(rng, example)
+    variables = tree.replaced(spec.model.init(rng, example), start)
     servers, clients = server.initial_entries(spec.methods, variables, spec.run)
     if spec.local.keep_optimizer:
         fresh = training.make_optimizer(spec.local, spec.run.lr(jnp.zeros((), jnp.int32))).init(variables['params'])

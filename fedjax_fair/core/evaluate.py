@@ -91,10 +91,21 @@ def _first_rows(state: FedState):
     return {name: jax.tree.map(lambda leaf: leaf[0], table) for name, table in state.clients.items()}
 
 
+def _logits(spec: client.Spec, ctx: client.Context, variables: Variables, x: Array, mask: Array) -> Array:
+    x, _ = spec.transform(ctx, client.start_scratch(ctx), spec.preprocess(x))
+    return ctx.apply(variables, x, mask, False).logits
+
+
 def _records(spec: client.Spec, ctx: client.Context, variables: Variables, x: Array, y: Array, mask: Array):
     """Per-example facts of one batch."""
-    x, _ = spec.transform(ctx, client.start_scratch(ctx), spec.preprocess(x))
-    return spec.task.record(ctx.apply(variables, x, mask, False).logits, y)
+    return spec.task.record(_logits(spec, ctx, variables, x, mask), y)
+
+
+def predict(spec: client.Spec, state: FedState, x: Array) -> Array:
+    """Logits of the served global model for stored inputs ``x[B, ...]``."""
+    served = _served(spec, state)
+    ctx = _context(spec, (state.round, state.server, served), jnp.array(spec.run.num_clients), _first_rows(state))
+    return _logits(spec, ctx, served, x, jnp.ones(x.shape[0], bool))
 
 
 def _in_batches(spec: client.Spec, tests_xym):

@@ -102,6 +102,14 @@ def shuffles(key: Array, ex_mask: Array, epochs: int, width: int) -> Array:
     return jnp.pad(orders, ((0, 0), (0, width - ex_mask.shape[0])))
 
 
+def augmented(augment: Callable[[Array, Array], Array], key: Array, x: Array, y: Array) -> tuple[Array, Array]:
+    """An augmented batch. Labels that are images, one per pixel, move along as one more channel; class 0 fills in."""
+    if y.ndim < 3:
+        return augment(key, x), y
+    both = augment(key, jnp.concatenate([x, y[..., None].astype(x.dtype)], axis=-1))
+    return both[..., :-1], jnp.round(both[..., -1]).astype(y.dtype)
+
+
 class Trained(NamedTuple):
     """The outcome of local training: the model, the optimiser, every method's scratch, summed loss and examples."""
 
@@ -131,7 +139,7 @@ def train(ctx, local: Local, phase: Phase, state: Trained, *, final: bool) -> Tr
         position = jax.lax.dynamic_slice(orders, place, (1, size))[0]
         x, y = data.take(position)
         x = spec.preprocess(x)
-        x = x if spec.augment is None else spec.augment(key, x)
+        x, y = (x, y) if spec.augment is None else augmented(spec.augment, key, x, y)
         return Batch(x, y, place[1] + jnp.arange(size) < data.n)
 
     def body(step, old: Trained) -> Trained:

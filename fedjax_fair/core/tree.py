@@ -54,6 +54,13 @@ def num_bytes(tree: PyTree) -> int:
     return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))
 
 
+def replaced(tree: dict, some: dict) -> dict:
+    """Nested dicts with those leaves exchanged that ``some`` has."""
+    return {
+        k: v if k not in some else replaced(v, some[k]) if isinstance(v, dict) else some[k] for k, v in tree.items()
+    }
+
+
 def paths(tree: PyTree) -> PyTree:
     """The tree with every leaf replaced by its path, such as ``'Dense_0/kernel'``."""
     return jax.tree_util.tree_map_with_path(

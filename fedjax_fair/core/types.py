@@ -41,15 +41,20 @@ class Model(NamedTuple):
 class Task(NamedTuple):
     """What is learned: a loss per example and metrics over a test set.
 
-    ``losses(logits, y)`` gives ``[B]``. ``record(logits, y)`` gives per-example facts ``[B, ...]`` and
-    ``metrics(records, y, mask)`` turns the facts of a whole test set into a dict of arrays.
+    ``losses(logits, y, mask)`` gives ``[B]``; only a loss that is not a mean over examples looks at the mask.
+    ``record(logits, y)`` gives per-example facts ``[B, ...]`` and ``metrics(records, y, mask)`` turns the facts of a
+    whole test set into a dict of arrays, of which ``score`` is the one that fairness is about (higher is better).
+    ``predict(logits)`` gives what ``y`` should be, ``tally(y, mask)`` how often every class occurs, ``[K]``.
     """
 
     name: str
     num_classes: int
-    losses: Callable[[Array, Array], Array]
+    losses: Callable[[Array, Array, Array | None], Array]
     record: Callable[[Array, Array], PyTree]
     metrics: Callable[[PyTree, Array, Array], dict[str, Array]]
+    predict: Callable[[Array], Array]
+    tally: Callable[[Array, Array], Array]
+    score: str = 'accuracy'
 
 
 # --- data ------------------------------------------------------------------------------------------------------------
@@ -183,8 +188,9 @@ class Method(NamedTuple):
 class Algorithm(NamedTuple):
     """A federated algorithm as pure functions; ``facts`` says in words what ``build`` chose."""
 
-    init: Callable[[Array], FedState]
+    init: Callable[..., FedState]
     round: Callable[[FedState, Cohort, Array], tuple[FedState, dict[str, Array]]]
     evaluate: Callable[..., dict[str, dict[str, Array]]]
+    predict: Callable[[FedState, Array], Array]
     run: Run
     facts: dict[str, Any]

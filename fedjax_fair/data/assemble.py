@@ -56,7 +56,7 @@ def federate(
     train, test = pool.take(~pool.held_out), pool.take(pool.held_out)
     if not len(test.y) or not len(train.y):
         raise ValueError(f'--scenario={name}: {len(train.y)} training and {len(test.y)} test examples; both are needed')
-    clients, own = _cut(train, test.y[:0] if own_tests else test.y, split, seed)
+    clients, own = _cut(train, test.strata[:0] if own_tests else test.strata, split, seed)
     clients = partition.truncate(clients, seed) if split.truncate else clients
     if empty := [n for n, client in enumerate(clients) if not len(client)]:
         raise ValueError(f'--split_by={split.by} leaves clients {empty[:5]} of {len(clients)} without examples')
@@ -66,11 +66,14 @@ def federate(
         groups, group_of = pool.groups, np.array([train.origin[client[0]] for client in clients], np.int32)
         tests = _group_tests(test, group_of, name)
     else:
-        own = partition.matched_tests(train.y, clients, test.y, own_tests, seed) if own_tests else own
+        own = partition.matched_tests(train.strata, clients, test.strata, own_tests, seed) if own_tests else own
         tests = _client_tests(test, own, len(clients))
     used, table, sizes = _compact(clients)
-    facts = (pool.num_classes, groups, group_of, pool.class_names, description)
-    return Federation(name, train.x[used], train.y[used], table, sizes, tests, *facts)
+    targets, masks = train.targets[used], pool.task == 'segmentation'
+    classes = int(pool.targets.max()) + 1 if masks else pool.num_classes
+    facts = (max(classes, 2) if masks else classes, groups, group_of, pool.class_names, description, pool.task)
+    labels = train.y[used] if masks else None
+    return Federation(name, train.x[used], targets, table, sizes, tests, *facts, labels)
 
 
 def _compact(clients: partition.Clients) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -112,11 +115,11 @@ def _cut(train: Pool, test_labels: np.ndarray, split: Split, seed: int) -> tuple
     options: Any = split  # resolved: what this split reads is set
     count, n, alpha = len(train.y), options.num_clients, options.alpha
     if split.by == 'classes':
-        return partition.k_classes_with_test(train.y, test_labels, n, options.classes_per_client, seed)
+        return partition.k_classes_with_test(train.strata, test_labels, n, options.classes_per_client, seed)
     cuts = {
         'iid': lambda: partition.iid(count, n, seed),
-        'dirichlet': lambda: partition.dirichlet(train.y, n, alpha, seed),
-        'capped_dirichlet': lambda: partition.capped_dirichlet(train.y, n, alpha, seed),
+        'dirichlet': lambda: partition.dirichlet(train.strata, n, alpha, seed),
+        'capped_dirichlet': lambda: partition.capped_dirichlet(train.strata, n, alpha, seed),
         'quantity': lambda: partition.quantity_skew(count, n, alpha, seed),
         'power_law': lambda: partition.quantity_skew(count, n, alpha, seed, law='power'),
         'domain': lambda: _by_domain(train, split, seed),
@@ -153,14 +156,14 @@ def _group_tests(test: Pool, group_of: np.ndarray, name: str) -> Tests:
         raise ValueError(f'--scenario={name}: no test example for {", ".join(missing)}; every site or domain needs one')
     if missing := [test.groups[g] for g in range(len(test.groups)) if g not in group_of]:
         raise ValueError(f'--scenario={name}: no training example for {", ".join(missing)}; every site needs one')
-    return stack_tests([(test.x[rows], test.y[rows]) for rows in chosen], group_of, test.groups)
+    return stack_tests([(test.x[rows], test.targets[rows]) for rows in chosen], group_of, test.groups)
 
 
 def _client_tests(test: Pool, own: list | None, num_clients: int) -> Tests:
     """Each client's own test set, or one set shared by all where ``own`` is None."""
     if own is None:
-        return stack_tests([(test.x, test.y)], np.zeros(num_clients), ['test'])
+        return stack_tests([(test.x, test.targets)], np.zeros(num_clients), ['test'])
     if empty := [n for n, rows in enumerate(own) if not len(rows)]:
         raise ValueError(f'--scenario: no test example of the classes of clients {empty[:5]}; take more test examples')
-    sets = [(test.x[rows], test.y[rows]) for rows in own]
+    sets = [(test.x[rows], test.targets[rows]) for rows in own]
     return stack_tests(sets, np.arange(num_clients), [f'client {n}' for n in range(num_clients)])

@@ -18,7 +18,9 @@ class Federation:
 
     Images are ``[T, H, W, C]`` (uint8 in 0..255, or floats used as they are), features ``[T, D]``.
     ``index[N, M]`` lists each client's examples, the first ``sizes[n]`` of a row being real. ``group_of[N]`` names
-    each client's domain or site in ``groups``; both are empty where a federation has none.
+    each client's domain or site in ``groups``; both are empty where a federation has none. ``y`` holds what ``task``
+    learns: classes ``[T]``, labels ``[T, K]`` or masks ``[T, H, W]``; ``labels[T]`` are the classes of examples with
+    masks, which ``class_names`` names then.
     """
 
     name: str
@@ -32,6 +34,8 @@ class Federation:
     group_of: np.ndarray | None = None
     class_names: tuple[str, ...] = ()
     description: str = ''
+    task: str = 'classification'
+    labels: np.ndarray | None = None
 
     @property
     def num_clients(self) -> int:

@@ -6,6 +6,9 @@ A file may hold
 * ``images``, ``labels`` and optionally ``site``, ``split`` or ``is_test``, ``group``, ``masks``;
 * one pair ``<domain>_images``, ``<domain>_labels`` per domain.
 
+Labels ``[T]`` are classes; labels ``[T, K]`` of zeros and ones make a multi-label task; masks ``[T, H, W]`` (0, 1, ...
+or 0 and 255) are learned with ``--task=segmentation``, or where there are no labels.
+
 Several files are several domains, each named after its file. ``site`` may hold numbers (named by ``site_names``) or
 strings; ``split`` holds train/test/val or 0/1/2; examples with equal ``group`` (slide, patient) never sit on both
 sides of a drawn split. Validation examples (``val_images``, ``split`` = val) are used neither for training nor for
@@ -17,7 +20,7 @@ from __future__ import annotations
 import pathlib
 import zipfile
 import zlib
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -82,12 +85,15 @@ def parse_keys(keys: str | None) -> dict[str, str]:
     return renamed
 
 
-def read_npz(paths: str, keys: str | None = None, image_size: int | None = None, seed: int = 0) -> Pool:
+def read_npz(
+    paths: str, keys: str | None = None, image_size: int | None = None, seed: int = 0, task: str | None = None
+) -> Pool:
     """Read comma-separated files into :class:`Pool` of one image shape.
 
     ``keys`` renames arrays (``'site:hospital,train_images:x_train'``). Images are fitted into ``image_size`` squares
     (default: the most common size), grey ones repeated to RGB where both occur. uint8 and float images keep their
-    values; floats become float32. ``seed`` draws the test set where the files have none.
+    values; floats become float32. ``seed`` draws the test set where the files have none. ``task`` says what is to be
+    learned where the files leave a choice.
     """
     chosen = [pathlib.Path(p.strip()).expanduser() for p in paths.split(',') if p.strip()]
     if len({p.stem for p in chosen}) != len(chosen) or not chosen:
@@ -104,7 +110,7 @@ def read_npz(paths: str, keys: str | None = None, image_size: int | None = None,
             _check_keys_read(file)
     if len(set(names)) > 1:
         raise ValueError(f'--scenario=npz:{paths}: the files name their classes differently: {sorted(set(names))}')
-    return merge(parts, names[0] if names else (), image_size, seed)
+    return merge(parts, names[0] if names else (), image_size, seed, task)
 
 
 def _open(path: pathlib.Path) -> np.lib.npyio.NpzFile:
@@ -165,16 +171,14 @@ def _domain_parts(file: _File) -> list[Part]:
 def _part(file: _File, prefix: str, split: int) -> Part:
     images = _images(file.read(prefix + 'images'), file.path.name)
     count = len(images)
-    if prefix + 'labels' not in file and prefix + 'masks' in file:
-        raise ValueError(
-            f'--scenario: {file.path.name} has masks but no labels; only classification is available: name the labels '
-            f'with --npz_keys={prefix}labels:ARRAY'
-        )
-    labels = _labels(file.read(prefix + 'labels', count), file.path.name)
-    extra = {role: file.maybe(prefix + role, count) for role in ('site', 'group', 'masks')}
+    unlabelled = prefix + 'labels' not in file and prefix + 'masks' in file
+    labels = np.zeros(count, np.int32) if unlabelled else _labels(file.read(prefix + 'labels', count), file.path.name)
+    extra: dict[str, Any] = {role: file.maybe(prefix + role, count) for role in ('site', 'group', 'masks')}
+    if extra['masks'] is not None:
+        extra['masks'] = _masks(extra['masks'], images, file.path.name)
     if extra['site'] is not None:
         extra['site'] = _site_names(file, extra['site'])
-    return Part(file.path.name, images, labels, _split(file, prefix, count, split), **extra)
+    return Part(file.path.name, images, labels, _split(file, prefix, count, split), **extra, unlabelled=unlabelled)
 
 
 # --- checks of single arrays -----------------------------------------------------------------------------------------
@@ -195,11 +199,29 @@ def _images(x: np.ndarray, source: str) -> np.ndarray:
 
 def _labels(y: np.ndarray, source: str) -> np.ndarray:
     y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y  # MedMNIST stores [T, 1]
-    if y.ndim != 1 or not np.issubdtype(y.dtype, np.integer):
-        raise ValueError(f'--scenario: {source}: labels must be integers of shape [T], got {y.dtype} {y.shape}')
+    y = y.astype(np.int32) if y.dtype == bool else y
+    if y.ndim not in (1, 2) or not np.issubdtype(y.dtype, np.integer):
+        raise ValueError(
+            f'--scenario: {source}: labels must be integers of shape [T], or [T, K] for several labels each, '
+            f'got {y.dtype} {y.shape}'
+        )
+    if y.ndim == 2 and len(y) and (y.min() < 0 or y.max() > 1):
+        raise ValueError(f'--scenario: {source}: labels [T, K] must be 0 or 1, got {y.min()} to {y.max()}')
     if len(y) and y.min() < 0:
         raise ValueError(f'--scenario: {source}: labels must be 0, 1, 2, ..., got {y.min()}')
     return y.astype(np.int32)
+
+
+def _masks(masks: np.ndarray, images: np.ndarray, source: str) -> np.ndarray:
+    masks = masks[..., 0] if masks.ndim == 4 and masks.shape[-1] == 1 else masks
+    if masks.shape != images.shape[:3] or not (masks.dtype == bool or np.issubdtype(masks.dtype, np.integer)):
+        raise ValueError(
+            f'--scenario: {source}: masks must be integers of shape {images.shape[:3]}, got {masks.dtype} {masks.shape}'
+        )
+    if masks.size and (masks.min() < 0 or masks.max() > 255):
+        raise ValueError(f'--scenario: {source}: masks must hold classes 0 to 255, got {masks.min()} to {masks.max()}')
+    binary = masks.size and masks.max() == 255 and np.isin(masks, (0, 255)).all()  # painted in black and white
+    return (masks // 255 if binary else masks).astype(np.uint8)
 
 
 def _split(file: _File, prefix: str, count: int, default: int) -> np.ndarray:

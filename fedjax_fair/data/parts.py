@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fedjax_fair.data.pool import Pool, stratified_split
-from fedjax_fair.data.resize import resize_images, with_channels
+from fedjax_fair.data.resize import resize_images, resize_masks, with_channels
 
 TRAIN, TEST, VAL = 0, 1, 2
 UNKNOWN = -1  # nothing says whether an example is for training or testing
@@ -28,25 +28,51 @@ class Part(NamedTuple):
     site: np.ndarray | None = None
     group: np.ndarray | None = None
     masks: np.ndarray | None = None
+    unlabelled: bool = False  # labels are all zero because there are none
 
 
-def merge(parts: Sequence[Part], class_names: tuple[str, ...], image_size: int | None, seed: int) -> Pool:
+def merge(
+    parts: Sequence[Part], class_names: tuple[str, ...], image_size: int | None, seed: int, task: str | None = None
+) -> Pool:
     """One table of all parts: one image shape, sites numbered as they appear, a test set drawn where none is given.
 
-    Validation examples are left out. Masks are kept where all parts have them in the size of the final images.
+    Validation examples are left out. Masks are kept where all parts have them, resized with their images.
     """
     x = one_shape([p.images for p in parts], image_size)
+    if len({p.labels.shape[1:] for p in parts}) > 1:
+        raise ValueError('--scenario: labels must have one shape in all files and parts')
     y = np.concatenate([p.labels for p in parts])
     _check_labels(y, class_names, parts)
     group_of, groups = _number_sites(parts)
     split = np.concatenate([p.split for p in parts])
+    masks = [resize_masks(p.masks, x.shape[1:3]) for p in parts if p.masks is not None]
+    kept = np.concatenate(masks) if len(masks) == len(parts) else None
+    pool = Pool(x, y, split == TEST, group_of, groups, class_names, kept, task or _natural_task(y, parts))
+    _check_task(pool, parts)
     if len(rows := np.flatnonzero(split == UNKNOWN)):
         around = (None if a is None else a[rows] for a in (group_of, _clusters(parts)))
-        split[rows] = np.where(stratified_split(y[rows], seed, *around), TEST, TRAIN)
-    masks = [p.masks for p in parts if p.masks is not None and p.masks.shape[1:3] == x.shape[1:3]]
-    kept = np.concatenate(masks) if len(masks) == len(parts) else None
-    pool = Pool(x, y, split == TEST, group_of, groups, class_names, kept)
-    return pool.take(split != VAL)
+        split[rows] = np.where(stratified_split(pool.strata[rows], seed, *around), TEST, TRAIN)
+    return pool._replace(held_out=split == TEST).take(split != VAL)
+
+
+def _natural_task(y: np.ndarray, parts: Sequence[Part]) -> str:
+    """What the arrays are for: several labels each, masks without labels, or one class each."""
+    if y.ndim > 1:
+        return 'multilabel'
+    return 'segmentation' if all(p.unlabelled for p in parts) else 'classification'
+
+
+def _check_task(pool: Pool, parts: Sequence[Part]) -> None:
+    source = ', '.join(dict.fromkeys(p.source for p in parts))
+    lacks = {
+        'classification': 'one class label per image' if pool.y.ndim > 1 or any(p.unlabelled for p in parts) else '',
+        'segmentation': 'masks of the size of the images' if pool.masks is None else '',
+        'multilabel': 'labels of shape [T, K]' if pool.y.ndim == 1 else '',
+    }
+    if pool.task not in lacks:
+        raise ValueError(f'--task={pool.task} is unknown; choose one of {", ".join(lacks)}')
+    if lacks[pool.task]:
+        raise ValueError(f'--task={pool.task}: {source} lacks {lacks[pool.task]}')
 
 
 def one_shape(images: Sequence[np.ndarray], image_size: int | None) -> np.ndarray:
@@ -81,6 +107,10 @@ def _check_labels(y: np.ndarray, class_names: tuple[str, ...], parts: Sequence[P
     source = ', '.join(dict.fromkeys(p.source for p in parts))
     if not len(y):
         raise ValueError(f'--scenario: {source} holds no examples')
+    if y.ndim > 1:
+        if class_names and y.shape[1] != len(class_names):
+            raise ValueError(f'--scenario: {source}: {y.shape[1]} labels, but {len(class_names)} class_names')
+        return
     if class_names and y.max() >= len(class_names):
         raise ValueError(f'--scenario: {source}: label {y.max()} is out of range of the {len(class_names)} class_names')
     if y.max() >= len(y):

@@ -12,9 +12,9 @@ TEST_SHARE = 0.2  # held out where a source has no test set of its own
 class Pool(NamedTuple):
     """What a data source gives: ``T`` examples, which are for testing, and where each comes from.
 
-    ``x[T, ...]`` is uint8 or float32, ``y[T]`` int32 class labels, ``held_out[T]`` True for test examples,
-    ``group_of[T]`` the domain or site of each as an index into ``groups`` (None where there are none), ``masks`` pixel
-    labels ``[T, H, W]`` where a source has them.
+    ``x[T, ...]`` is uint8 or float32, ``y[T]`` int32 class labels (``[T, K]`` zeros and ones for a multi-label task),
+    ``held_out[T]`` True for test examples, ``group_of[T]`` the domain or site of each as an index into ``groups`` (None
+    where there are none), ``masks`` pixel labels ``[T, H, W]`` where a source has them, ``task`` what is to be learned.
     """
 
     x: np.ndarray
@@ -24,10 +24,24 @@ class Pool(NamedTuple):
     groups: tuple[str, ...] = ()
     class_names: tuple[str, ...] = ()
     masks: np.ndarray | None = None
+    task: str = 'classification'
 
     @property
     def num_classes(self) -> int:
-        return len(self.class_names) or int(self.y.max()) + 1
+        """Classes of an example; labels, where it may have several."""
+        return len(self.class_names) or (self.y.shape[1] if self.y.ndim > 1 else int(self.y.max()) + 1)
+
+    @property
+    def targets(self) -> np.ndarray:
+        """What is to be learned of every example."""
+        return self.masks if self.task == 'segmentation' and self.masks is not None else self.y
+
+    @property
+    def strata(self) -> np.ndarray:
+        """One class per example, to split by: of several labels the first (and one class more for none)."""
+        if self.y.ndim == 1:
+            return self.y
+        return np.where(self.y.any(1), self.y.argmax(1), self.y.shape[1]).astype(np.int32)
 
     @property
     def origin(self) -> np.ndarray:

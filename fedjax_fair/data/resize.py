@@ -22,6 +22,25 @@ def triangle_weights(length: int, new: int) -> np.ndarray:
     return weights / weights.sum(1, keepdims=True)
 
 
+def _place(shape: tuple[int, ...], size: tuple[int, int]) -> tuple[int, int, int, int]:
+    """Height, width, top and left of images of this shape inside ``size``, centred, their aspect ratio kept."""
+    scale = min(size[0] / shape[0], size[1] / shape[1])
+    height, width = (max(1, round(s * scale)) for s in shape)
+    return height, width, (size[0] - height) // 2, (size[1] - width) // 2
+
+
+def resize_masks(masks: np.ndarray, size: tuple[int, int]) -> np.ndarray:
+    """Masks ``[T, H, W]`` that go with :func:`resize_images`: the nearest pixel's class, 0 in the padding."""
+    if masks.shape[1:3] == tuple(size):
+        return masks
+    height, width, top, left = _place(masks.shape[1:3], size)
+    pairs = zip(masks.shape[1:], (height, width), strict=True)
+    rows, cols = ((np.arange(new) * 2 + 1) * old // (2 * new) for old, new in pairs)
+    out = np.zeros((len(masks), *size), masks.dtype)
+    out[:, top : top + height, left : left + width] = masks[:, rows][:, :, cols]
+    return out
+
+
 def resize_images(x: np.ndarray, size: tuple[int, int]) -> np.ndarray:
     """Fit images ``[T, H, W, C]`` into ``size`` keeping their aspect ratio, centred, the rest padded with zeros.
 
@@ -29,11 +48,9 @@ def resize_images(x: np.ndarray, size: tuple[int, int]) -> np.ndarray:
     """
     if x.shape[1:3] == tuple(size):
         return x
-    scale = min(size[0] / x.shape[1], size[1] / x.shape[2])
-    height, width = (max(1, round(s * scale)) for s in x.shape[1:3])
+    height, width, top, left = _place(x.shape[1:3], size)
     rows, columns = triangle_weights(x.shape[1], height), triangle_weights(x.shape[2], width)
     out = np.zeros((len(x), *size, x.shape[3]), x.dtype)
-    top, left = (size[0] - height) // 2, (size[1] - width) // 2
     for start in range(0, len(x), CHUNK):
         part = x[start : start + CHUNK].astype(np.float32)
         part = np.einsum('ih,thwc->tiwc', rows.astype(np.float32), part, optimize=True)

@@ -13,7 +13,10 @@ from fedjax_fair.data.digits import CLIENT_SIZES, DOMAINS, digit_domains, handwr
 from fedjax_fair.data.federation import Federation
 from fedjax_fair.data.npz import read_npz
 from fedjax_fair.data.pool import limit_tests
+from fedjax_fair.data.tissue import tissue_pool
 from fedjax_fair.data.toys import gaussian_toy
+
+TISSUE_SIZES = (80, 60, 100, 50, 70, 40)  # training images per hospital
 
 
 class Scenario(NamedTuple):
@@ -78,11 +81,43 @@ def digits_labels(
     return federate(handwritten_digits(data_seed), 'digits_labels', split, data_seed, 40, description)
 
 
+def tissue(
+    name: str,
+    classes: int,
+    data_seed: int = 0,
+    num_clients: int | None = None,
+    client_sizes: Sequence[int] | None = None,
+    test_size: int = 60,
+    image_size: int = 64,
+    task: str = 'classification',
+    truncate: bool = False,
+) -> Federation:
+    """Stained tissue of hospitals that stain and scan differently, one client each; see :mod:`fedjax_fair.data.tissue`.
+
+    ``client_sizes`` are the training images per hospital (default 80, 60, 100, 50, 70, 40, and so on in turn);
+    ``task='segmentation'`` learns the nuclei, else the class of the whole image.
+    """
+    sizes = tuple(client_sizes or TISSUE_SIZES)
+    hospitals = num_clients or (len(sizes) if len(sizes) > 1 else len(TISSUE_SIZES))
+    if client_sizes is not None and len(sizes) not in (1, hospitals):
+        raise ValueError(
+            f'--client_sizes={",".join(map(str, sizes))} must be one size or {hospitals}, one per hospital'
+        )
+    if image_size < 16:
+        raise ValueError(f'--image_size={image_size} must be at least 16')
+    if task not in ('classification', 'segmentation'):
+        raise ValueError(f'--task={task} is not one of classification, segmentation')
+    each = [sizes[h % len(sizes)] for h in range(hospitals)]
+    pool = tissue_pool(each, test_size, image_size, classes, data_seed)._replace(task=task)
+    return federate(pool, name, Split('site', truncate=truncate), data_seed, description=SCENARIOS[name].description)
+
+
 def npz(
     paths: str,
     data_seed: int = 0,
     npz_keys: str | None = None,
     image_size: int | None = None,
+    task: str | None = None,
     test_size: int | None = None,
     split_by: str | None = None,
     num_clients: int | None = None,
@@ -97,7 +132,7 @@ def npz(
     Without ``split_by`` files with sites or domains give one client per site, or ``clients_per_domain`` clients of
     each where that (or ``num_clients`` or ``client_sizes``) is given; files without give 10 clients, iid.
     """
-    pool = read_npz(paths, npz_keys, image_size, data_seed)
+    pool = read_npz(paths, npz_keys, image_size, data_seed, task)
     pool = pool if test_size is None else limit_tests(pool, test_size, data_seed)
     sizes = None if client_sizes is None else tuple(client_sizes)
     split = Split(split_by, num_clients, alpha, classes_per_client, clients_per_domain, sizes, truncate)
@@ -115,6 +150,13 @@ SCENARIOS: dict[str, Scenario] = {
     'gaussian_toy_1': Scenario(functools.partial(gaussian_toy, 1), 'two clients with different 2-D Gaussian classes'),
     'gaussian_toy_2': Scenario(functools.partial(gaussian_toy, 2), 'toy 1 with a common and a rare class'),
     'gaussian_toy_3': Scenario(functools.partial(gaussian_toy, 3), 'toy with a wide class, a rare one and outliers'),
+    'tissue': Scenario(
+        functools.partial(tissue, 'tissue', 2),
+        'stained tissue, normal or tumour, six hospitals that stain and scan differently',
+    ),
+    'tissue_grades': Scenario(
+        functools.partial(tissue, 'tissue_grades', 4), 'tissue in four classes: normal and three grades'
+    ),
     'npz': Scenario(
         npz, 'arrays of your own from .npz files, by site, domain, Dirichlet, classes or iid', 'PATH[,PATH]'
     ),
@@ -134,6 +176,7 @@ def make_scenario(
     npz_keys: str | None = None,
     image_size: int | None = None,
     test_size: int | None = None,
+    task: str | None = None,
     truncate: bool = False,
 ) -> Federation:
     """The federation ``spec`` names: one of :data:`SCENARIOS`, or ``npz:PATH[,PATH...]``.

@@ -17,9 +17,16 @@ COLOURS = ('#4477aa', '#ee6677', '#228833', '#ccbb44', '#66ccee', '#aa3377', '#b
 
 
 def class_counts(federation: Federation) -> np.ndarray:
-    """How many training examples of each class every client holds, ``[N, num_classes]``."""
-    rows = (federation.y[row[:size]] for row, size in zip(federation.index, federation.sizes, strict=True))
-    return np.stack([np.bincount(labels, minlength=federation.num_classes) for labels in rows])
+    """How many training examples of each class every client holds, ``[N, classes]``; of several labels all count."""
+    flags = _class_flags(federation)
+    rows = (flags[row[:size]] for row, size in zip(federation.index, federation.sizes, strict=True))
+    return np.stack([held.sum(0) for held in rows])
+
+
+def _class_flags(federation: Federation) -> np.ndarray:
+    """``[T, classes]``: which classes every training example has; its own where its target is a mask."""
+    y = federation.y if federation.labels is None else federation.labels
+    return y if y.ndim == 2 else np.eye(len(_class_names(federation)), dtype=np.int64)[y]
 
 
 def _group_names(federation: Federation) -> list[str]:
@@ -30,7 +37,8 @@ def _group_names(federation: Federation) -> list[str]:
 
 
 def _class_names(federation: Federation) -> list[str]:
-    return list(federation.class_names) or [str(c) for c in range(federation.num_classes)]
+    known = federation.num_classes if federation.labels is None else int(federation.labels.max()) + 1
+    return list(federation.class_names) or [str(c) for c in range(known)]
 
 
 # --- text ------------------------------------------------------------------------------------------------------------
@@ -42,7 +50,7 @@ def describe(federation: Federation) -> str:
     lines = [
         f'{federation.name}: {federation.description}'.rstrip(': '),
         f'  examples  {sizes.sum()} for training, {"x".join(map(str, federation.x.shape[1:]))} {federation.x.dtype}, '
-        f'{federation.num_classes} classes',
+        f'{len(_class_names(federation))} classes' + f', {federation.task}' * (federation.task != 'classification'),
         f'  clients   {len(sizes)}, sizes min {sizes.min()}, median {np.median(sizes):g}, max {sizes.max()}',
         f'  test sets {len(tested)}, sizes min {tested.min()}, median {np.median(tested):g}, max {tested.max()}',
     ]
@@ -66,7 +74,7 @@ def _table(federation: Federation) -> list[str]:
     """The first clients and classes of :func:`class_counts`, with totals of all."""
     counts = class_counts(federation)
     names = [name[:8] for name in _class_names(federation)[:SHOWN_CLASSES]]
-    more_classes = federation.num_classes > SHOWN_CLASSES
+    more_classes = counts.shape[1] > SHOWN_CLASSES
     groups = _group_names(federation)
     width = max(len('group'), *map(len, groups)) if federation.groups else 0
 
@@ -113,10 +121,10 @@ def draw_partition(federation: Federation, path: str | os.PathLike) -> None:
     colour = {name: COLOURS[k % len(COLOURS)] for k, name in enumerate(federation.groups or ('',))}
     colours = [colour[name] for name in group]
     width = min(16.0, max(6.0, 2.0 + 0.32 * len(counts)))
-    height = 2.2 + min(6.0, max(1.2, 0.3 * federation.num_classes))
+    height = 2.2 + min(6.0, max(1.2, 0.3 * counts.shape[1]))
     figure = _figure(width, height)
     bubbles, bars = figure.subplots(2, 1, sharex=True, height_ratios=[height - 2.0, 1.4])
-    sides = 72 * (width - 1.5) / len(counts), 72 * (height - 2.4) / federation.num_classes
+    sides = 72 * (width - 1.5) / len(counts), 72 * (height - 2.4) / counts.shape[1]
     cell = min(max(sides), 1.6 * min(sides))  # points; in narrow cells large bubbles may touch
     client, label = np.nonzero(counts)
     area = (0.8 * cell) ** 2 * counts[client, label] / counts.max()
@@ -133,10 +141,10 @@ def draw_partition(federation: Federation, path: str | os.PathLike) -> None:
 
 
 def _label_axes(federation: Federation, bubbles, bars, order: np.ndarray) -> None:
-    classes = range(federation.num_classes)
-    step = max(1, federation.num_classes // 24)
+    classes = range(len(_class_names(federation)))
+    step = max(1, len(classes) // 24)
     bubbles.set_yticks(list(classes)[::step], _class_names(federation)[::step], fontsize=8)
-    bubbles.set_ylim(-0.7, federation.num_classes - 0.3)
+    bubbles.set_ylim(-0.7, len(classes) - 0.3)
     bubbles.set_ylabel('class')
     bubbles.grid(color='0.93', linewidth=0.6)
     bubbles.set_axisbelow(True)
@@ -160,7 +168,7 @@ def contact_sheet(federation: Federation, path: str | os.PathLike, per_class: in
     if federation.x.ndim != 4:
         raise ValueError(f'{federation.name} holds features of shape {federation.x.shape[1:]}, not images to draw')
     groups = federation.groups or ('all clients',)
-    classes = min(SHOWN_CLASSES, federation.num_classes)
+    classes = min(SHOWN_CLASSES, len(_class_names(federation)))
     figure = _figure(1.6 + 0.62 * classes, 0.5 + 0.62 * per_class * len(groups))
     figure.set_layout_engine('constrained', w_pad=0.01, h_pad=0.01, wspace=0.02, hspace=0.02)
     grid = figure.subplots(len(groups) * per_class, classes, squeeze=False)
@@ -181,7 +189,7 @@ def _some(federation: Federation, group: int, label: int, count: int) -> np.ndar
     """Up to ``count`` examples of one class held by clients of one group."""
     chosen = np.flatnonzero(federation.group_of == group) if federation.groups else np.arange(federation.num_clients)
     rows = np.concatenate([federation.index[n, : federation.sizes[n]] for n in chosen])
-    return rows[federation.y[rows] == label][:count]
+    return rows[_class_flags(federation)[rows, label] > 0][:count]
 
 
 def _draw_image(axes, image: np.ndarray) -> None:

@@ -20,10 +20,14 @@ from fedjax_fair.metrics.fairness import (
     worst,
     worst_share,
 )
+from fedjax_fair.metrics.multilabel import label_aucs, multilabel
+from fedjax_fair.metrics.segmentation import dice_loss, overlap, pixel_cross_entropy, segmentation
 from fedjax_fair.metrics.summary import last_k, over_seeds, summarise
-from fedjax_fair.metrics.task import classification
+from fedjax_fair.metrics.task import SCORES, TASKS, classification, make_task
 
 __all__ = [
+    'SCORES',
+    'TASKS',
     'accuracy',
     'auc_ovo_macro',
     'auc_ovr_macro',
@@ -32,14 +36,21 @@ __all__ = [
     'classification',
     'client_data_fairness',
     'confusion',
+    'dice_loss',
     'group_means',
     'jain_index',
+    'label_aucs',
     'last_k',
+    'make_task',
     'mean',
+    'multilabel',
     'over_seeds',
+    'overlap',
     'ovo_from_wins',
     'ovr_from_wins',
     'pair_wins',
+    'pixel_cross_entropy',
+    'segmentation',
     'std',
     'summarise',
     'worst',

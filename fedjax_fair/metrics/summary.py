@@ -19,47 +19,50 @@ def summarise(
     groups: Sequence[str] = (),
     group_of=None,
     per_client: bool = False,
+    score: str = 'accuracy',
 ) -> Summary:
     """The summary of one evaluation of one kind of model, ready for JSON: undefined numbers are None.
 
     ``avg``, ``std`` and ``worst`` are over groups (ddof 1) when the federation has groups, else over clients (ddof 0);
     ``client_*`` are always over clients and ``group_*`` over groups. A group's value is the mean over its clients.
-    ``accuracy`` is pooled: every distinct test example counts once. Every other number of the task (loss, AUC, ...) is
+    They are about the task's ``score``: accuracy, or Dice for segmentation, AUC for multi-label tasks. Under its own
+    name the score is pooled: every distinct test example counts once. Every other number of the task (loss, ...) is
     averaged over groups or clients like ``avg``.
 
     Args:
         per_set: the task's metrics with a leading axis: test sets ``[G]`` for one global model, or clients ``[N]`` for
-            deployed and adapted models, each evaluated on its own set. ``accuracy`` and ``count`` are required.
+            deployed and adapted models, each evaluated on its own set. The score and ``count`` are required.
         test_of: ``[N]``, each client's test set.
         groups: names of the groups, empty where there are none.
         group_of: ``[N]``, each client's group.
         per_client: the leading axis of ``per_set`` is clients.
+        score: the number that fairness is about.
 
     >>> result = summarise({'accuracy': [0.5, 0.9], 'count': [10, 30]}, test_of=[0, 0, 1])
     >>> round(result['accuracy'], 3), round(result['avg'], 3), result['worst'], result['client_accuracy']
     (0.8, 0.633, 0.5, [0.5, 0.5, 0.9])
     """
     test_of, rows = np.asarray(test_of), {k: np.asarray(v, np.float64) for k, v in per_set.items()}
-    _check(rows, test_of, groups, group_of, per_client)
+    _check(rows, test_of, groups, group_of, per_client, score)
     own = rows if per_client else {k: v[test_of] for k, v in rows.items()}
-    client = np.where(own['count'] > 0, own['accuracy'], np.nan)
+    client = np.where(own['count'] > 0, own[score], np.nan)
     group = fairness.group_means(client, group_of, len(groups)) if groups else np.array([])
 
-    result = {'accuracy': _pooled(rows, test_of, per_client), **_accuracy_statistics(client, group)}
+    result = {score: _pooled(rows, test_of, per_client, score), **_statistics(client, group, score)}
     if 'confusion' in own:
         result['mu_sigma'], result['sigma_sigma'], _ = fairness.client_data_fairness(own['confusion'])
-    for name in (name for name in own if name not in ('accuracy', 'count', 'confusion')):
+    for name in (name for name in own if name not in (score, 'count', 'confusion')):
         values = _measured(name, own)
         result[name] = fairness.mean(fairness.group_means(values, group_of, len(groups)) if groups else values)
     return _json(result)
 
 
-def last_k(history: Sequence[Summary], k: int) -> Summary:
-    """One summary of the last ``k`` evaluations: accuracies are averaged first, statistics computed after.
+def last_k(history: Sequence[Summary], k: int, score: str = 'accuracy') -> Summary:
+    """One summary of the last ``k`` evaluations: scores are averaged first, statistics computed after.
 
-    Each client's and each group's accuracy is averaged over the evaluations, then avg, std, worst and the rest are
+    Each client's and each group's score is averaged over the evaluations, then avg, std, worst and the rest are
     computed from these averages, as in FedHEAL (CVPR 2024). Its std is at most the mean of the single stds. Numbers
-    that do not derive from these accuracies are averaged. ``k=1`` gives the last evaluation itself; with fewer than
+    that do not derive from these scores are averaged. ``k=1`` gives the last evaluation itself; with fewer than
     ``k`` evaluations all are used.
     """
     if k < 1:
@@ -67,8 +70,8 @@ def last_k(history: Sequence[Summary], k: int) -> Summary:
     if not history:
         raise ValueError('history must hold at least one evaluation, got none')
     averaged = {key: entry['mean'] for key, entry in over_seeds(history[-k:]).items()}
-    accuracies = (_floats(averaged[key]) for key in ('client_accuracy', 'group_accuracy'))
-    return _json(averaged | _accuracy_statistics(*accuracies))
+    client, group = (_floats(averaged[f'{who}_{score}']) for who in ('client', 'group'))
+    return _json(averaged | _statistics(client, group, score))
 
 
 def over_seeds(summaries: Sequence[Summary]) -> dict[str, dict[str, Any]]:
@@ -85,8 +88,8 @@ def over_seeds(summaries: Sequence[Summary]) -> dict[str, dict[str, Any]]:
     return {key: {'mean': _json(v.mean(0)), 'std': _json(v.std(0))} for key, v in values.items()}
 
 
-def _accuracy_statistics(client: np.ndarray, group: np.ndarray) -> Summary:
-    """All numbers that derive from the accuracies of clients ``[N]`` and groups ``[G]`` (empty: no groups)."""
+def _statistics(client: np.ndarray, group: np.ndarray, score: str) -> Summary:
+    """All numbers that derive from the scores of clients ``[N]`` and groups ``[G]`` (empty: no groups)."""
     values, ddof = (group, 1) if group.size else (client, 0)
     return {
         'avg': fairness.mean(values),
@@ -100,15 +103,16 @@ def _accuracy_statistics(client: np.ndarray, group: np.ndarray) -> Summary:
         'client_jain': fairness.jain_index(client),
         'group_std': fairness.std(group, 1),
         'group_gap': fairness.best_worst_gap(group),
-        'client_accuracy': client,
-        'group_accuracy': group,
+        f'client_{score}': client,
+        f'group_{score}': group,
     }
 
 
-def _pooled(rows: Mapping[str, np.ndarray], test_of: np.ndarray, per_client: bool) -> float:
-    """Accuracy over all distinct test examples; clients that share a set share its weight."""
+def _pooled(rows: Mapping[str, np.ndarray], test_of: np.ndarray, per_client: bool, score: str) -> float:
+    """The score over all distinct test examples; clients that share a set share its weight."""
     weight = rows['count'] / np.bincount(test_of)[test_of] if per_client else rows['count']
-    return float(np.sum(weight * np.nan_to_num(rows['accuracy'])) / weight.sum()) if weight.sum() else math.nan
+    weight = np.where(np.isnan(rows[score]), 0, weight)  # a set on which the score is undefined says nothing
+    return float(np.sum(weight * np.nan_to_num(rows[score])) / weight.sum()) if weight.sum() else math.nan
 
 
 def _measured(name: str, own: Mapping[str, np.ndarray]) -> np.ndarray:
@@ -117,11 +121,11 @@ def _measured(name: str, own: Mapping[str, np.ndarray]) -> np.ndarray:
     return np.where(own['count'] > 0, values, np.nan)
 
 
-def _check(rows, test_of, groups, group_of, per_client) -> None:
-    missing = {'accuracy', 'count'} - rows.keys()
+def _check(rows, test_of, groups, group_of, per_client, score) -> None:
+    missing = {score, 'count'} - rows.keys()
     if missing:
         raise ValueError(f'per_set lacks {sorted(missing)}; it has {sorted(rows)}')
-    length = len(rows['accuracy'])
+    length = len(rows[score])
     if per_client and length != len(test_of):
         raise ValueError(f'per_set has {length} rows for {len(test_of)} clients; per_client needs one row per client')
     if not per_client and test_of.max(initial=0) >= length:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 import optax
@@ -15,10 +17,13 @@ from fedjax_fair.metrics.classification import (
     ovr_from_wins,
     pair_wins,
 )
+from fedjax_fair.metrics.multilabel import multilabel
+from fedjax_fair.metrics.parts import count_classes, masked_average, most_likely
+from fedjax_fair.metrics.segmentation import segmentation
 
 
 def classification(num_classes: int) -> Task:
-    """Single-label classification with cross-entropy.
+    """Single-label classification with cross-entropy: ``y[B]`` integers.
 
     ``metrics`` gives accuracy, balanced_accuracy, loss (mean cross-entropy), auc_ovo, auc_ovr, confusion ``[K, K]`` and
     count, over the real examples only; it vmaps over test sets.
@@ -33,28 +38,43 @@ def classification(num_classes: int) -> Task:
     def metrics(records: dict[str, Array], y: Array, mask: Array) -> dict[str, Array]:
         matrix = confusion(records['prediction'], y, mask, num_classes)
         wins, counts = pair_wins(records['prob'], y, mask)
-        count = mask.sum().astype(jnp.int32)
         return {
             'accuracy': accuracy(matrix),
             'balanced_accuracy': balanced_accuracy(matrix),
-            'loss': jnp.where(mask, records['loss'], 0).sum() / count.astype(jnp.float32),
+            'loss': masked_average(records['loss'], mask),
             'auc_ovo': ovo_from_wins(wins, counts),
             'auc_ovr': ovr_from_wins(wins, counts),
             'confusion': matrix,
-            'count': count,
+            'count': mask.sum().astype(jnp.int32),
         }
 
-    return Task('classification', num_classes, _losses, _record, metrics)
+    count = count_classes(num_classes)
+    return Task('classification', num_classes, _losses, _record, metrics, most_likely, count, SCORES['classification'])
 
 
-def _losses(logits: Array, y: Array) -> Array:
+def _losses(logits: Array, y: Array, mask: Array | None = None) -> Array:
     return optax.softmax_cross_entropy_with_integer_labels(logits, y)
 
 
 def _record(logits: Array, y: Array) -> dict[str, Array]:
     logits = logits.astype(jnp.float32)  # probabilities of a half-precision model would tie
-    return {
-        'prob': jax.nn.softmax(logits),
-        'loss': _losses(logits, y),
-        'prediction': jnp.argmax(logits, axis=-1).astype(jnp.int32),
-    }
+    return {'prob': jax.nn.softmax(logits), 'loss': _losses(logits, y), 'prediction': most_likely(logits)}
+
+
+TASKS: dict[str, Callable[..., Task]] = {
+    'classification': classification,
+    'segmentation': segmentation,
+    'multilabel': multilabel,
+}
+SCORES = {'classification': 'accuracy', 'segmentation': 'dice', 'multilabel': 'auc'}  # what fairness is about
+
+
+def make_task(name: str, num_classes: int, loss: str | None = None) -> Task:
+    """A task of :data:`TASKS` by name; ``loss`` chooses among the losses of a task that has several."""
+    if name not in TASKS:
+        raise ValueError(f'--task={name} is unknown; choose one of {", ".join(TASKS)}')
+    if loss is None:
+        return TASKS[name](num_classes)
+    if name != 'segmentation':
+        raise ValueError(f'--loss={loss} does not apply to --task={name}, which has one loss')
+    return segmentation(num_classes, loss)

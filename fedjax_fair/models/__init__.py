@@ -13,15 +13,23 @@ from fedjax_fair.core.types import Model
 from fedjax_fair.models import networks
 from fedjax_fair.models.adapter import from_linen
 from fedjax_fair.models.conv import Conv, conv2d, use_conv
+from fedjax_fair.models.densenet import DenseNet
+from fedjax_fair.models.nnx_adapter import from_nnx
 from fedjax_fair.models.norm import NORMS, norm_layer
+from fedjax_fair.models.precision import PRECISIONS, in_precision
+from fedjax_fair.models.resnet import STEMS, Bottleneck, ResNet
+from fedjax_fair.models.unet import UNet
 
 __all__ = [
     'MODELS',
     'NORMS',
+    'PRECISIONS',
     'Conv',
     'conv2d',
     'describe_models',
     'from_linen',
+    'from_nnx',
+    'in_precision',
     'make_model',
     'norm_layer',
     'use_conv',
@@ -51,10 +59,39 @@ def lenet(num_classes: int, norm: str = 'group') -> Model:
 
 def resnet10(num_classes: int, norm: str = 'batch') -> Model:
     """ResNet-10 with the CIFAR stem: four stages of one basic block, 64 to 512 channels."""
-    return from_linen(networks.ResNet(num_classes, norm=norm), 'resnet10')
+    return from_linen(ResNet(num_classes, norm=norm), 'resnet10')
 
 
-MODELS: dict[str, Callable[..., Model]] = {f.__name__: f for f in (logreg, mlp, cnn, lenet, resnet10)}
+def resnet18(num_classes: int, stem: str = 'imagenet', norm: str = 'batch') -> Model:
+    """ResNet-18 as in torchvision (stem=cifar: a 3x3 first layer and no max-pool, for images of 32x32)."""
+    return from_linen(ResNet(num_classes, (2, 2, 2, 2), stem=_stem(stem), he_init=True, norm=norm), 'resnet18')
+
+
+def resnet50(num_classes: int, stem: str = 'imagenet', norm: str = 'batch') -> Model:
+    """ResNet-50 as in torchvision (stem=cifar: a 3x3 first layer and no max-pool, for images of 32x32)."""
+    module = ResNet(num_classes, (3, 4, 6, 3), Bottleneck, _stem(stem), he_init=True, norm=norm)
+    return from_linen(module, 'resnet50')
+
+
+def densenet121(num_classes: int, pad: int = 0, norm: str = 'batch') -> Model:
+    """DenseNet-121 as in torchvision (pad=2 and norm=stateless: HarmoFL's for 96x96)."""
+    return from_linen(DenseNet(num_classes, pad=pad, norm=norm), 'densenet121')
+
+
+def unet(num_classes: int, features: int = 32, depth: int = 4, norm: str = 'batch') -> Model:
+    """U-Net for segmentation: 32 features at full resolution, halved four times."""
+    return from_linen(UNet(num_classes, features, depth, norm), 'unet')
+
+
+def _stem(stem: str) -> str:
+    if stem not in STEMS:
+        raise ValueError(f'--model_options: stem={stem} is unknown; choose one of {", ".join(STEMS)}')
+    return stem
+
+
+MODELS: dict[str, Callable[..., Model]] = {
+    f.__name__: f for f in (logreg, mlp, cnn, lenet, resnet10, resnet18, resnet50, densenet121, unet)
+}
 
 
 def make_model(name: str, num_classes: int, norm: str | None = None, **options: Any) -> Model:
@@ -76,7 +113,9 @@ def make_model(name: str, num_classes: int, norm: str | None = None, **options: 
     for option in options:
         if option not in known[name]:
             choices = ', '.join(known[name]) or 'none'
-            raise ValueError(f'option {option!r} is unknown for model {name!r}; its options: {choices}')
+            raise ValueError(
+                f'--model_options: option {option!r} is unknown for model {name!r}; its options: {choices}'
+            )
     return MODELS[name](num_classes, **options, **({} if norm is None else {'norm': norm}))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -28,25 +29,20 @@ def from_linen(module: nn.Module, name: str | None = None) -> Model:
     >>> model.apply(variables, jnp.ones((4, 2)), jnp.ones(4, bool), False, jax.random.key(1)).logits.shape
     (4, 3)
     """
-    parameters = inspect.signature(type(module).__call__).parameters
-
-    def keywords(mask: Array, train: bool) -> dict[str, Any]:
-        values = dict.fromkeys(_TRAIN_FLAGS, train) | dict.fromkeys(_EVAL_FLAGS, not train) | {'mask': mask}
-        return {key: value for key, value in values.items() if key in parameters}
+    keywords = keywords_of(type(module))
 
     def init(key: Array, x: Array) -> Variables:
-        if not jnp.issubdtype(x.dtype, jnp.floating):
-            raise ValueError(f'x has dtype {x.dtype}; a model takes floating-point inputs: scale integer images first')
+        check_inputs(x)
         params_key, dropout_key = jax.random.split(key)
         rngs = {'params': params_key, 'dropout': dropout_key}
         return _split(dict(module.init(rngs, x, **keywords(jnp.ones(x.shape[0], bool), False))))
 
     def apply(variables: Variables, x: Array, mask: Array, train: bool, key: Array) -> Output:
         if not train:
-            return Output(*_outputs(module.apply(variables, x, **keywords(mask, False))), variables['batch_stats'])
+            return Output(*outputs(module.apply(variables, x, **keywords(mask, False))), variables['batch_stats'])
         rngs, mutable = {'dropout': key}, ['batch_stats']
         out, changed = module.apply(variables, x, rngs=rngs, mutable=mutable, **keywords(mask, True))
-        return Output(*_outputs(out), changed.get('batch_stats', {}))
+        return Output(*outputs(out), changed.get('batch_stats', {}))
 
     return Model(init, apply, name or type(module).__name__.lower())
 
@@ -58,7 +54,25 @@ def _split(variables: Variables) -> Variables:
     return {'params': variables.get('params', {}), 'batch_stats': variables.get('batch_stats', {})}
 
 
-def _outputs(out: Any) -> tuple[Array, Array]:
+def keywords_of(module: type) -> Callable[[Array, bool], dict[str, Any]]:
+    """``(mask, train)`` as those keywords that a module's ``__call__`` names."""
+    parameters = inspect.signature(module.__call__).parameters
+
+    def keywords(mask: Array, train: bool) -> dict[str, Any]:
+        values = dict.fromkeys(_TRAIN_FLAGS, train) | dict.fromkeys(_EVAL_FLAGS, not train) | {'mask': mask}
+        return {key: value for key, value in values.items() if key in parameters}
+
+    return keywords
+
+
+def check_inputs(x: Array) -> None:
+    """Refuse images that were not scaled."""
+    if not jnp.issubdtype(x.dtype, jnp.floating):
+        raise ValueError(f'x has dtype {x.dtype}; a model takes floating-point inputs: scale integer images first')
+
+
+def outputs(out: Any) -> tuple[Array, Array]:
+    """Logits and features of what a module returned."""
     if not isinstance(out, tuple):
         return out, out
     if len(out) != 2:

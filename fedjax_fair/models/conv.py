@@ -159,11 +159,11 @@ def use_conv(setting: str) -> str:
     return previous
 
 
-def choose(kernel_shape: tuple[int, ...], strides: tuple[int, int]) -> str:
+def choose(kernel_shape: tuple[int, ...], strides: tuple[int, int], dtype: jnp.dtype = jnp.dtype('float32')) -> str:
     """Name the implementation for a layer's shapes, at trace time: the only place where this is decided."""
     if jax.default_backend() != 'cpu':
         return 'exact'
-    if kernel_shape[2] >= THIN:
+    if kernel_shape[2] >= THIN and dtype.itemsize >= 4:  # half precision has no digits to spare for transforms
         return 'winograd'
     return 'folded' if max(kernel_shape[:2]) > 1 and strides == (1, 1) else 'patches'
 
@@ -184,7 +184,7 @@ def conv2d(
     """
     strides = _pair(strides)
     pads = _pads(padding, x.shape[1:3], kernel.shape[:2], strides)
-    name = implementation or (choose(kernel.shape, strides) if _setting == 'auto' else _setting)
+    name = implementation or (choose(kernel.shape, strides, x.dtype) if _setting == 'auto' else _setting)
     if name not in IMPLEMENTATIONS:
         raise ValueError(f'implementation={name!r} is unknown; choose one of {", ".join(IMPLEMENTATIONS)}')
     if any(n + sum(p) < k for n, p, k in zip(x.shape[1:3], pads, kernel.shape[:2], strict=True)):

@@ -18,6 +18,11 @@ EPSILON = 1e-5
 MOMENTUM = 0.1  # share of the new batch in the running statistics
 
 
+def _wide(x: Array) -> Array:
+    """Half-precision inputs are normalised in float32."""
+    return x if x.dtype.itemsize >= 4 else x.astype(jnp.float32)
+
+
 def _per_channel(v: Array, x: Array) -> Array:
     return v.reshape((1,) * (x.ndim - 1) + v.shape)
 
@@ -41,7 +46,7 @@ def _standardise(x: Array, mean: Array, var: Array) -> Array:
 def _affine(module: nn.Module, x: Array) -> Array:
     scale = module.param('scale', nn.initializers.ones_init(), (x.shape[-1],), x.dtype)
     bias = module.param('bias', nn.initializers.zeros_init(), (x.shape[-1],), x.dtype)
-    return x * _per_channel(scale, x) + _per_channel(bias, x)
+    return x * _per_channel(scale.astype(x.dtype), x) + _per_channel(bias.astype(x.dtype), x)
 
 
 class BatchNorm(nn.Module):
@@ -55,18 +60,18 @@ class BatchNorm(nn.Module):
 
     @nn.compact
     def __call__(self, x: Array, mask: Array | None = None, train: bool = False) -> Array:
-        channels = (x.shape[-1],)
+        dtype, x, channels = x.dtype, _wide(x), (x.shape[-1],)
         running_mean = self.variable('batch_stats', 'mean', lambda: jnp.zeros(channels, x.dtype))
         running_var = self.variable('batch_stats', 'var', lambda: jnp.ones(channels, x.dtype))
         if not train:
-            return _affine(self, _standardise(x, running_mean.value, running_var.value))
+            return _affine(self, _standardise(x, running_mean.value, running_var.value)).astype(dtype)
         x, mean, var, n = _masked_moments(x, mask)
         if not self.is_initializing():
             share = jnp.where(n > 1, jnp.asarray(MOMENTUM, x.dtype), jnp.zeros((), x.dtype))
             unbiased = var * (n / jnp.maximum(n - 1, 1))
             running_mean.value += share * (mean - running_mean.value)
             running_var.value += share * (unbiased - running_var.value)
-        return _affine(self, _standardise(x, mean, var))
+        return _affine(self, _standardise(x, mean, var)).astype(dtype)
 
 
 class StatelessBatchNorm(nn.Module):
@@ -74,8 +79,8 @@ class StatelessBatchNorm(nn.Module):
 
     @nn.compact
     def __call__(self, x: Array, mask: Array | None = None, train: bool = False) -> Array:
-        x, mean, var, _ = _masked_moments(x, mask)
-        return _standardise(x, mean, var)
+        dtype, (x, mean, var, _) = x.dtype, _masked_moments(_wide(x), mask)
+        return _standardise(x, mean, var).astype(dtype)
 
 
 class GroupNorm(nn.Module):
@@ -87,12 +92,14 @@ class GroupNorm(nn.Module):
 
     @nn.compact
     def __call__(self, x: Array, mask: Array | None = None, train: bool = False) -> Array:
+        dtype, x = x.dtype, _wide(x)
         scale = self.param('scale', nn.initializers.ones_init(), (x.shape[-1],), x.dtype)
         bias = self.param('bias', nn.initializers.zeros_init(), (x.shape[-1],), x.dtype)
+        scale, bias = scale.astype(x.dtype), bias.astype(x.dtype)  # rounded ones, in mixed precision
         flat = x.reshape(x.shape[0], -1, x.shape[-1])
         centred = flat - self._group_mean(flat)[:, None, :]
         slope = lax.rsqrt(self._group_mean(jnp.square(centred)) + EPSILON) * scale[None, :]
-        return (centred * slope[:, None, :]).reshape(x.shape) + _per_channel(bias, x)
+        return ((centred * slope[:, None, :]).reshape(x.shape) + _per_channel(bias, x)).astype(dtype)
 
     @staticmethod
     def _group_mean(x: Array) -> Array:

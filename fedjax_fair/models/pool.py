@@ -1,4 +1,4 @@
-"""Max-pooling whose gradient is selects and concatenations."""
+"""Pooling; the gradient of a max-pool is selects and concatenations."""
 
 from __future__ import annotations
 
@@ -68,3 +68,14 @@ def max_pool_stem(x: Array) -> Array:
         slices = [lax.slice_in_dim(padded, i, i + 2 * size - 1, 2, axis) for i in range(3)]
         x = functools.reduce(larger, slices)
     return x
+
+
+def average_pool(x: Array) -> Array:
+    """Mean over 2x2 windows that do not overlap; a last odd row or column is cut."""
+    batch, rows, cols, channels = x.shape[0], x.shape[1] // 2, x.shape[2] // 2, x.shape[3]
+    return x[:, : 2 * rows, : 2 * cols].reshape(batch, rows, 2, cols, 2, channels).mean((2, 4))
+
+
+def global_average_pool(x: Array) -> Array:
+    """``[B, H, W, C] -> [B, C]``."""
+    return x.mean((1, 2))

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from fedjax_fair.report import plots
 from fedjax_fair.report.load import KINDS, RunData, load_runs
 from fedjax_fair.report.page import GUIDE, STYLE
-from fedjax_fair.report.table import Table, cell_text, differs, make_table, row_names, to_csv, to_markdown
+from fedjax_fair.report.table import Table, cell_text, differs, make_table, row_names, score_of, to_csv, to_markdown
 
 
 def write_report(run_dirs: Iterable[str | pathlib.Path], out: str | pathlib.Path) -> pathlib.Path:
@@ -69,16 +69,19 @@ def _warnings(runs: Sequence[RunData]) -> str:
 def _scenario(scenario: str, runs: Sequence[RunData], out: pathlib.Path) -> str:
     table = make_table(runs)
     figures = ''.join(_figure(figure, name, caption, scenario, out) for name, caption, figure in _figures(runs))
+    figures += ''.join(_pictures(run) for run in runs)
     title = f'<h2>{escape(scenario)}</h2>'
     return f'<section>{title}{_table(table)}{_legend(table)}<div class="figures">{figures}</div></section>'
 
 
 def _figures(runs: Sequence[RunData]) -> list[tuple[str, str, Figure]]:
     band = 'Bands and bars are ± one standard deviation over seeds.' if any(len(r.seeds) > 1 for r in runs) else ''
+    score = score_of(runs)
+    name = score[:1].upper() + score[1:]
     figures = [
-        ('plane', f'Accuracy and fairness: runs on the dotted line are beaten by no other in both. {band}',
+        ('plane', f'{name} and fairness: runs on the dotted line are beaten by no other in both. {band}',
          plots.fairness_plane(runs)),
-        ('accuracy', f'Accuracy of the global model over rounds. {band}', plots.accuracy_over_rounds(runs)),
+        ('accuracy', f'{name} of the global model over rounds. {band}', plots.accuracy_over_rounds(runs)),
     ]  # fmt: skip
     for kind in KINDS:
         if kind == 'global' or any(differs(run, kind) for run in runs):
@@ -89,7 +92,17 @@ def _figures(runs: Sequence[RunData]) -> list[tuple[str, str, Figure]]:
 
 def _figure(figure: Figure, name: str, caption: str, scenario: str, out: pathlib.Path) -> str:
     stem = re.sub(r'[^A-Za-z0-9._-]+', '_', scenario).strip('._') or 'scenario'
-    data = base64.b64encode(plots.save_png(figure, out / f'{stem}_{name}.png').read_bytes()).decode()
+    return _image(plots.save_png(figure, out / f'{stem}_{name}.png'), name, caption)
+
+
+def _pictures(run: RunData) -> str:
+    """The pictures a run drew itself, of what its model sees in test images for example."""
+    known = [(run.path / name, about) for name, about in (run.summary.get('pictures') or {}).items()]
+    return ''.join(_image(path, path.stem, f'{run.label}: {about}') for path, about in known if path.is_file())
+
+
+def _image(path: pathlib.Path, name: str, caption: str) -> str:
+    data = base64.b64encode(path.read_bytes()).decode()
     image = f'<img alt="{escape(caption)}" src="data:image/png;base64,{data}">'
     return f'<figure class="{name}">{image}<figcaption>{escape(caption)}</figcaption></figure>'
 

@@ -16,7 +16,7 @@ KINDS = {'global': 'metrics', 'deployed': 'deployed', 'adapted': 'adapted'}  # k
 _CONFIG = {'recipe': str, 'scenario': str}
 _SUMMARY = {'recipe': str, 'scenario': str, 'model': str, 'rounds': int, 'groups': list, 'metrics': dict}
 _LINE = {'round': int, 'seed': int, 'global': dict}
-_STATISTICS = ('avg', 'std', 'worst', 'client_std', 'client_worst_10pct', 'client_accuracy', 'group_accuracy')
+_STATISTICS = ('avg', 'std', 'worst', 'client_std', 'client_worst_10pct')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,6 +32,11 @@ class RunData:
     @property
     def scenario(self) -> str:
         return self.summary['scenario']
+
+    @property
+    def score(self) -> str:
+        """The number that fairness is about: accuracy, dice, auc."""
+        return _score(self.summary)
 
     @property
     def groups(self) -> list[str]:
@@ -75,7 +80,7 @@ def load_run(path: str | pathlib.Path) -> RunData:
     config = _checked(_parse(_read(path / 'config.json'), path / 'config.json'), _CONFIG, path / 'config.json')
     summary = _checked(_parse(_read(path / 'summary.json'), path / 'summary.json'), _SUMMARY, path / 'summary.json')
     for key in KINDS.values():
-        _check_result(summary.get(key), key, summary['groups'], path / 'summary.json')
+        _check_result(summary.get(key), key, summary, path / 'summary.json')
     return RunData(path, config, _history(path / 'metrics.jsonl'), summary, summary['recipe'])
 
 
@@ -105,16 +110,22 @@ def _history(path: pathlib.Path) -> list[dict[str, Any]]:
     return [lines[key] for key in sorted(lines)]
 
 
-def _check_result(result: Any, key: str, groups: list[str], path: pathlib.Path) -> None:
+def _score(summary: dict[str, Any]) -> str:
+    return summary.get('score', 'accuracy')
+
+
+def _check_result(result: Any, key: str, summary: dict[str, Any], path: pathlib.Path) -> None:
     if result is None:
         return
-    _checked(result, dict.fromkeys(_STATISTICS, dict), f'{path}: field {key!r}')
+    groups, per_group = summary['groups'], f'group_{_score(summary)}'
+    wanted = (*_STATISTICS, f'client_{_score(summary)}', per_group)
+    _checked(result, dict.fromkeys(wanted, dict), f'{path}: field {key!r}')
     for name, entry in result.items():
         if not isinstance(entry, dict) or not {'mean', 'std'} <= entry.keys():
             raise ValueError(f'{path}: field {key}.{name} must hold mean and std')
-    found = len(result['group_accuracy']['mean'])
+    found = len(result[per_group]['mean'])
     if found != len(groups):
-        raise ValueError(f'{path}: field {key}.group_accuracy has {found} values for {len(groups)} groups')
+        raise ValueError(f'{path}: field {key}.{per_group} has {found} values for {len(groups)} groups')
 
 
 def _checked(record: Any, fields: dict[str, Any], place: Any) -> dict[str, Any]:

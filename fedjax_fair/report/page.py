@@ -41,16 +41,18 @@ dd { margin: 0; }
 
 GUIDE = """<section><h2>How to read the numbers</h2><dl>
 <dt>a ± b</dt><dd>Mean and population standard deviation (ddof 0) over seeds; a single seed shows no ±.</dd>
-<dt>AVG</dt><dd>Mean test accuracy over the groups (domains, sites) of the federation, each group counting once; over
-clients where there are no groups. A group's accuracy is the mean over its clients.</dd>
-<dt>STD</dt><dd>Standard deviation of these accuracies, in percentage points: with groups the sample one (ddof 1), over
+<dt>score</dt><dd>What fairness is about: accuracy; for segmentation Dice, the mean over images and classes with the
+background included (a class that neither prediction nor truth has counts as 0); for multi-label tasks AUC.</dd>
+<dt>AVG</dt><dd>Mean test score over the groups (domains, sites) of the federation, each group counting once; over
+clients where there are no groups. A group's score is the mean over its clients.</dd>
+<dt>STD</dt><dd>Standard deviation of these scores, in percentage points: with groups the sample one (ddof 1), over
 clients the population one (ddof 0). Lower is fairer, but a model equally bad everywhere is fair too: read it beside
 AVG.</dd>
-<dt>worst</dt><dd>The lowest of these accuracies: what the worst-served group or client gets.</dd>
+<dt>worst</dt><dd>The lowest of these scores: what the worst-served group or client gets.</dd>
 <dt>client std</dt><dd>Standard deviation over all clients (ddof 0), groups or not.</dd>
-<dt>worst 10 %</dt><dd>Mean accuracy of the worst tenth of the clients, rounded up to whole clients.</dd>
+<dt>worst 10 %</dt><dd>Mean score of the worst tenth of the clients, rounded up to whole clients.</dd>
 <dt>global, deployed, adapted</dt><dd>The server's model; the model each client would use, personal parts included; the
 global model after local training on the client's own data. The latter two are shown where they score differently.</dd>
-<dt>last evaluations</dt><dd>When a run averages its last evaluations, each group's and client's accuracy is averaged
+<dt>last evaluations</dt><dd>When a run averages its last evaluations, each group's and client's score is averaged
 first and AVG, STD and worst are computed from the averages.</dd>
 </dl></section>"""

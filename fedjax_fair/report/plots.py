@@ -15,6 +15,7 @@ from matplotlib.ticker import MaxNLocator
 
 from fedjax_fair.report import style
 from fedjax_fair.report.load import Curve, RunData, curve
+from fedjax_fair.report.table import score_of
 
 Pick = Callable[[RunData, dict[str, Any]], float | None]  # the number of a line of a run's history
 MOST_PANELS = 12
@@ -22,7 +23,7 @@ FEW_POINTS = 6  # lines with at most this many points show them
 
 
 def accuracy_over_rounds(runs: Sequence[RunData]) -> Figure:
-    """Accuracy of the global model over rounds: a panel per group and one of their mean, a line per run.
+    """The score of the global model over rounds: a panel per group and one of their mean, a line per run.
 
     Without groups (or with very many) the panels are the mean over clients and the worst tenth of them. The band is one
     standard deviation over seeds.
@@ -38,7 +39,7 @@ def accuracy_over_rounds(runs: Sequence[RunData]) -> Figure:
         figure, axes = style.grid(len(panels), columns, size, sharex=True, sharey=True)
         for place, (ax, (title, pick)) in enumerate(zip(axes, panels.items(), strict=True)):
             _lines(ax, runs, pick, scale=100)
-            ax.set(title=title, xlabel='round', ylabel='accuracy (%)' if place % columns == 0 else '')
+            ax.set(title=title, xlabel='round', ylabel=f'{score_of(runs)} (%)' if place % columns == 0 else '')
             ax.tick_params(labelbottom=True)
         style.legend_below(figure, *_run_handles(runs))
         return figure
@@ -61,7 +62,7 @@ def training_loss(runs: Sequence[RunData]) -> Figure:
 
 
 def client_distribution(runs: Sequence[RunData], kind: str = 'global') -> Figure:
-    """The final accuracy of every client, a row per run: box of the quartiles, a dot per client, colour by group."""
+    """The final score of every client, a row per run: box of the quartiles, a dot per client, colour by group."""
     shown = [(run, result) for run in runs if (result := run.result(kind)) is not None]
     groups = list(dict.fromkeys(group for run, _ in shown for group in run.groups))
     groups = groups if len(groups) <= len(style.PALETTE) else []
@@ -69,9 +70,9 @@ def client_distribution(runs: Sequence[RunData], kind: str = 'global') -> Figure
         figure = Figure(figsize=(7.6, 1.1 + 0.52 * len(shown)), layout='constrained')
         ax = figure.subplots()
         for row, (run, result) in enumerate(shown):
-            accuracy = 100 * np.array(result['client_accuracy']['mean'], np.float64)
-            _client_row(ax, row, accuracy, _client_colours(run, groups, len(accuracy)))
-        ax.set(xlabel=f'client accuracy of the {kind} model (%)', ylim=(len(shown) - 0.45, -0.55))
+            score = 100 * np.array(result[f'client_{run.score}']['mean'], np.float64)
+            _client_row(ax, row, score, _client_colours(run, groups, len(score)))
+        ax.set(xlabel=f'client {score_of(runs)} of the {kind} model (%)', ylim=(len(shown) - 0.45, -0.55))
         ax.set_yticks(range(len(shown)), [run.label for run, _ in shown])
         ax.grid(False, axis='y')
         handles = [_dot_handle(style.colour(place)) for place in range(len(groups))]
@@ -80,7 +81,7 @@ def client_distribution(runs: Sequence[RunData], kind: str = 'global') -> Figure
 
 
 def fairness_plane(runs: Sequence[RunData], kind: str = 'global') -> Figure:
-    """Accuracy (AVG) against unfairness (STD), one point per run with bars of one standard deviation over seeds.
+    """The score (AVG) against unfairness (STD), one point per run with bars of one standard deviation over seeds.
 
     Up and to the left is better; the dotted line runs through the runs that no other run beats in both.
     """
@@ -100,7 +101,8 @@ def fairness_plane(runs: Sequence[RunData], kind: str = 'global') -> Figure:
             ax.plot(front[:, 0], front[:, 1], ':', drawstyle='steps-post', color=style.FAINT, zorder=1)
         ax.margins(0.12)
         over = 'groups' if any(run.groups for run in shown) else 'clients'
-        ax.set(xlabel=f'STD of accuracy over {over} (points)  ·  fairer to the left', ylabel='AVG accuracy (%)')
+        score = score_of(runs)
+        ax.set(xlabel=f'STD of {score} over {over} (points)  ·  fairer to the left', ylabel=f'AVG {score} (%)')
         ax.set_title('better is up and left ↖', color=style.SOFT, fontsize=9, fontweight='normal')
         handles = [Line2D([], [], **_point_style(runs.index(run))) for run in shown]
         style.legend_below(figure, handles, [run.label for run in shown])
@@ -131,7 +133,7 @@ def _at(name: str) -> Pick:
 
 def _of_group(name: str) -> Pick:
     def pick(run: RunData, line: dict[str, Any]) -> float | None:
-        return line['global']['group_accuracy'][run.groups.index(name)] if name in run.groups else None
+        return line['global'][f'group_{run.score}'][run.groups.index(name)] if name in run.groups else None
 
     return pick
 

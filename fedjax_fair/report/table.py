@@ -1,6 +1,6 @@
 """One table of results in four dresses: terminal, Markdown, CSV and (in html.py) HTML.
 
-A cell is a mean and a standard deviation over seeds. Accuracies are in percent, and so are their deviations.
+A cell is a mean and a standard deviation over seeds. Scores are in percent, and so are their deviations.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from rich.text import Text
 
 from fedjax_fair.report.load import RunData
 
+SCORE_WORDS = {'dice': 'Dice', 'auc': 'AUC'}
 MOST_GROUPS = 8  # more group columns than this do not fit a page
 
 
@@ -136,16 +137,17 @@ def _columns(runs: Sequence[RunData]) -> list[Column]:
     who = (
         'groups' if grouped == {True} else 'clients' if grouped == {False} else 'groups (clients where there are none)'
     )
+    score = score_of(runs)
     columns = [
-        Column('AVG', 'high', 2, f'mean accuracy over {who}, %', _statistic('avg')),
-        Column('STD', 'low', 2, f'standard deviation of accuracy over {who}, points', _statistic('std')),
-        Column('worst', 'high', 2, f'lowest accuracy over {who}, %', _statistic('worst')),
+        Column('AVG', 'high', 2, f'mean {score} over {who}, %', _statistic('avg')),
+        Column('STD', 'low', 2, f'standard deviation of {score} over {who}, points', _statistic('std')),
+        Column('worst', 'high', 2, f'lowest {score} over {who}, %', _statistic('worst')),
     ]
     groups = list(dict.fromkeys(group for run in runs for group in run.groups))
     if len(groups) <= MOST_GROUPS:
-        columns += [Column(g, 'high', 2, f'accuracy on {g}, %', _group(g)) for g in groups]
+        columns += [Column(g, 'high', 2, f'{score} on {g}, %', _group(g)) for g in groups]
     columns += [
-        Column('client std', 'low', 2, 'standard deviation of accuracy over clients, points', _statistic('client_std')),
+        Column('client std', 'low', 2, f'standard deviation of {score} over clients, points', _statistic('client_std')),
         Column('worst 10 %', 'high', 2, 'mean of the worst tenth of clients, %', _statistic('client_worst_10pct')),
         Column('loss', 'low', 3, 'mean test loss', _statistic('loss', scale=1.0)),
     ]
@@ -161,6 +163,11 @@ def _columns(runs: Sequence[RunData]) -> list[Column]:
     ]
 
 
+def score_of(runs: Sequence[RunData]) -> str:
+    """In words, what the numbers of these runs are about."""
+    return ' or '.join(dict.fromkeys(SCORE_WORDS.get(run.score, run.score) for run in runs))
+
+
 def _statistic(name: str, kind: str = 'global', scale: float = 100.0) -> Callable[[RunData], Cell]:
     def cell(run: RunData) -> Cell:
         entry = (run.result(kind) or {}).get(name)
@@ -173,7 +180,7 @@ def _group(name: str) -> Callable[[RunData], Cell]:
     def cell(run: RunData) -> Cell:
         if name not in run.groups:
             return Cell()
-        entry, place = run.summary['metrics']['group_accuracy'], run.groups.index(name)
+        entry, place = run.summary['metrics'][f'group_{run.score}'], run.groups.index(name)
         return _cell(run, entry['mean'][place], entry['std'][place], 100.0)
 
     return cell
@@ -200,7 +207,7 @@ def differs(run: RunData, kind: str) -> bool:
     other = run.result(kind)
     if other is None:
         return False
-    own, shared = (np.array(r['client_accuracy']['mean'], np.float64) for r in (other, run.summary['metrics']))
+    own, shared = (np.array(r[f'client_{run.score}']['mean'], np.float64) for r in (other, run.summary['metrics']))
     return not np.allclose(own, shared, atol=1e-6, equal_nan=True)
 
 

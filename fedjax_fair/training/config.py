@@ -20,7 +20,10 @@ class Config:
     recipe: str = setting('fedavg', 'methods joined by +, such as fedprox or scaffold+server_adam')
     scenario: str = setting('digits_domains', 'data and its split over clients, or npz:PATH[,PATH...]')
     model: str = setting('auto', 'network; auto picks one for the shape of the inputs')
+    model_options: str = setting('', 'options of the network, such as stem=cifar or features=16,depth=3')
     norm: str | None = setting(None, 'normalisation layer of the network: batch, group, none, stateless')
+    pretrained: str = setting('', 'PyTorch weights to start from (.safetensors or .npz)')
+    loss: str | None = setting(None, 'of segmentation: joint, ce, dice, joint_batch or dice_batch')
     rounds: int = setting(30, 'rounds of federated training')
     seeds: tuple[int, ...] = setting((0,), 'seeds of initialisation, batch order and client sampling')
     data_seed: int = setting(0, 'seed of data and partition, the same for all seeds')
@@ -42,6 +45,7 @@ class Config:
     schedule: str = setting('', 'client ids per round for --sampler=schedule, such as 0,1;2,3', 'clients')
     dropout: float = setting(0.0, 'chance that a sampled client drops out of the round', 'clients')
     # data
+    task: str | None = setting(None, 'what is learned: classification, segmentation, multilabel', 'data')
     num_clients: int | None = setting(None, 'number of clients', 'data')
     split_by: str | None = setting(None, 'how examples are dealt to clients', 'data')
     alpha: float | None = setting(None, 'concentration of a Dirichlet split', 'data')
@@ -67,6 +71,7 @@ class Config:
     conv: str = setting(
         'auto', 'convolutions: auto (by platform and shape), exact (XLA), patches, folded or winograd', 'compute'
     )
+    precision: str = setting('float32', 'float32, or bfloat16: models compute in it and keep float32 state', 'compute')
     checkpoint_every: int = setting(50, 'rounds between checkpoints; 0: none', 'compute')
 
     def to_json(self) -> str:

@@ -12,9 +12,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from fedjax_fair.core.types import Array, FedState
 from fedjax_fair.training import output, profile, results
 from fedjax_fair.training.checkpoint import FOLDER, Checkpoints
 from fedjax_fair.training.config import Config
+from fedjax_fair.training.overlays import draw_overlays
 from fedjax_fair.training.progress import Display, fairness_note
 from fedjax_fair.training.setup import Experiment, checked, model_name, prepare
 from fedjax_fair.training.stop import Interrupted, StopFlag
@@ -185,11 +187,16 @@ class _Runner:
         done = f'stopped after round {self.done} of {self.config.rounds}'
         return Interrupted(f'{done}; {kept}; go on with the same command and --resume')
 
+    def _classes(self, state: FedState, x: Array) -> Array:
+        return self.x.task.predict(self.x.algorithm.predict(state, x))
+
     def _finish(self) -> list[dict[str, Any]]:
         summaries, count = [], len(self.config.seeds)
         for number, (folder, point) in enumerate(zip(self.folders, self.x.points, strict=True)):
             config = results.with_point(self.config, point)
             costs = results.costs(self.tallies, slice(number * count, (number + 1) * count), config.rounds)
             history = self.histories[number]
-            summaries.append(results.write_summary(folder, config, self.model, self.x.federation, history, costs))
+            state = jax.tree.map(lambda leaf, lane=number * count: leaf[lane], self.states)
+            facts = costs | {'pictures': draw_overlays(self.x.federation, self._classes, state, folder)}
+            summaries.append(results.write_summary(folder, config, self.model, self.x.federation, history, facts))
         return summaries

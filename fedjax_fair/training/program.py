@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import jax
@@ -60,12 +61,14 @@ def make_program(
     horizon: int = 1,
     lane_map: mapping.ClientMap = mapping.ClientMap(1),
     placement: jax.sharding.Sharding | None = None,
+    start: Mapping[str, PyTree] = MappingProxyType({}),
 ) -> Program:
     """Compile an algorithm factory into programs over lanes.
 
     ``factory(hyper)`` builds the algorithm for one lane's (traced) hyper-parameters. How many rounds ``advance`` runs
     is an argument, not a constant: evaluations, checkpoints and progress never cause a second compilation. For the same
-    reason states always stay where ``placement`` puts them.
+    reason states always stay where ``placement`` puts them. ``start`` are variables to begin with, in place of drawn
+    ones.
     """
 
     def over_lanes(fn: Callable, shared: PyTree, lanes: PyTree) -> PyTree:
@@ -75,8 +78,9 @@ def make_program(
         out = mapping.map_clients(spread, lambda shared, lane: fn(shared, *lane), shared, padded)
         return jax.tree.map(lambda leaf: leaf[:count], out)
 
-    def init(lanes: Lane) -> FedState:
-        return jax.vmap(lambda lane: factory(lane.hyper).init(key_of(lane.seed, INIT)))(lanes)
+    @partial(jax.jit, out_shardings=placement, compiler_options=_quick_to_compile())
+    def init(lanes: Lane, start: PyTree) -> FedState:
+        return jax.vmap(lambda lane: factory(lane.hyper).init(key_of(lane.seed, INIT), start))(lanes)
 
     def advance(lanes: Lane, states: FedState, data: Examples, n: Array):
         run = partial(_rounds, factory, sampler, dropout, horizon)
@@ -86,7 +90,7 @@ def make_program(
         return over_lanes(partial(_evaluate, factory, kinds), (tests, data), (lanes, states))
 
     return Program(
-        jax.jit(init, out_shardings=placement, compiler_options=_quick_to_compile()),
+        lambda lanes: init(lanes, dict(start)),
         jax.jit(advance, donate_argnums=1, out_shardings=(placement, None)),
         jax.jit(evaluate, static_argnames='kinds'),
         horizon,

@@ -16,14 +16,16 @@ from fedjax_fair.core import client_map as mapping
 from fedjax_fair.core.client_map import ClientMap
 from fedjax_fair.core.evaluate import personalises
 from fedjax_fair.core.local import OPTIMIZERS
-from fedjax_fair.core.types import Algorithm, Model, Task
+from fedjax_fair.core.types import Algorithm, Array, Model, Task
 from fedjax_fair.data import Federation, make_scenario
 from fedjax_fair.data.augment import AUGMENTATIONS, make_augment
 from fedjax_fair.data.samplers import SAMPLERS, Sampler, make_sampler
 from fedjax_fair.methods import defaults, make_methods, resolve_hyper
-from fedjax_fair.metrics import classification
-from fedjax_fair.models import MODELS, NORMS, make_model, use_conv
+from fedjax_fair.metrics import TASKS, make_task
+from fedjax_fair.metrics.segmentation import LOSSES
+from fedjax_fair.models import MODELS, NORMS, PRECISIONS, in_precision, make_model, use_conv
 from fedjax_fair.models.conv import IMPLEMENTATIONS
+from fedjax_fair.models.pretrained import Start, load_pretrained
 from fedjax_fair.training.config import DATA_OPTIONS, Config, check
 from fedjax_fair.training.program import Lane, Program, make_lanes, make_program
 from fedjax_fair.training.results import with_point
@@ -31,6 +33,9 @@ from fedjax_fair.training.results import with_point
 CHOICES: dict[str, tuple[str, ...]] = {
     'model': ('auto', *MODELS),
     'norm': tuple(NORMS),
+    'task': tuple(TASKS),
+    'loss': LOSSES,
+    'precision': PRECISIONS,
     'local_optimizer': tuple(OPTIMIZERS),
     'sampler': SAMPLERS,
     'client_map': mapping.KINDS,
@@ -92,8 +97,9 @@ def prepare(config: Config, points: Sequence[Mapping[str, float]] = ({},)) -> Ex
     federation = load_federation(config)
     if augment and federation.x.ndim != 4:
         raise ValueError(f'--augment={config.augment} needs images, not inputs of shape {federation.x.shape[1:]}')
-    task = classification(federation.num_classes)
-    model = _model(config, federation)
+    task = make_task(federation.task, federation.num_classes, config.loss)
+    model = _model(config, federation, task)
+    start = _start(config, federation, model)
     sampler = make_sampler(config.sampler, federation.sizes, config.participation, _schedule(config.schedule))
     clients, lanes = _spread(config, sampler, available, len(points) * len(config.seeds))
 
@@ -120,10 +126,10 @@ def prepare(config: Config, points: Sequence[Mapping[str, float]] = ({},)) -> Ex
         model=model,
         task=task,
         algorithm=algorithm,
-        program=_program(config, factory, sampler, clients, lanes),
+        program=_program(config, factory, sampler, clients, lanes, start),
         lanes=make_lanes(points, config.seeds),
         kinds=('global', 'deployed') if personalises(methods) else ('global',),
-        notes=_notes(config, algorithm),
+        notes=(*_notes(config, algorithm), *start.notes),
     )
 
 
@@ -139,23 +145,64 @@ def _load(scenario: str, data_seed: int, options: tuple[tuple[str, Any], ...]) -
 
 
 def model_name(config: Config, federation: Federation) -> str:
-    """The network asked for; ``auto`` is lenet for colour images, mlp for grey ones, logreg for plain features."""
+    """The network asked for; ``auto`` is unet for masks, lenet for colour images, mlp for grey ones, else logreg."""
     if config.model != 'auto':
         return config.model
     shape = federation.x.shape[1:]
+    if federation.y.ndim == 3:
+        return 'unet'
     if len(shape) == 1:
         return 'logreg'
     return 'lenet' if shape[-1] == 3 else 'mlp'
 
 
-def _model(config: Config, federation: Federation) -> Model:
-    name = model_name(config, federation)
-    model, shape = make_model(name, federation.num_classes, config.norm), federation.x.shape[1:]
+def _model(config: Config, federation: Federation, task: Task) -> Model:
+    name, shape = model_name(config, federation), federation.x.shape[1:]
+    options = model_options(config.model_options)
+    model = in_precision(make_model(name, federation.num_classes, config.norm, **options), config.precision)
+
+    def logits() -> Array:
+        x, mask, key = jnp.zeros((1, *shape)), jnp.ones(1, bool), jax.random.key(0)
+        return model.apply(model.init(key, x), x, mask, False, key).logits
+
     try:
-        jax.eval_shape(lambda: model.init(jax.random.key(0), jnp.zeros((1, *shape))))
-    except (ValueError, TypeError, ZeroDivisionError):
-        raise ValueError(f'--model={name} cannot take inputs of shape {shape}; choose another --model') from None
+        out = jax.eval_shape(logits).shape
+    except (ValueError, TypeError, ZeroDivisionError) as error:
+        why = str(error).splitlines()[0] if isinstance(error, ValueError) else 'they are too small'
+        raise ValueError(f'--model={name} cannot take inputs of shape {shape}: {why}') from None
+    wanted = federation.y.shape[1:3] if federation.y.ndim == 3 else ()
+    if out != (1, *wanted, federation.num_classes):
+        fit = 'unet' if wanted else ', '.join(m for m in MODELS if m != 'unet')
+        raise ValueError(f'--model={name} does not fit --task={task.name}; choose one of {fit}')
     return model
+
+
+def model_options(text: str) -> dict[str, Any]:
+    """``'stem=cifar,depth=3,widths=64x64'`` as a dict; numbers and numbers joined by x are read as such.
+
+    >>> model_options('features=16,widths=64x64')
+    {'features': 16, 'widths': (64, 64)}
+    """
+    found: dict[str, Any] = {}
+    for pair in filter(None, text.split(',')):
+        name, equals, value = (part.strip() for part in pair.partition('='))
+        if not equals or not name or not value:
+            raise ValueError(f'--model_options={text} must be written name=value,name=value')
+        numbers = value.split('x')
+        if all(n.isdigit() for n in numbers):
+            found[name] = int(value) if len(numbers) == 1 else tuple(map(int, numbers))
+        else:
+            found[name] = value
+    return found
+
+
+def _start(config: Config, federation: Federation, model: Model) -> Start:
+    """Weights to begin with, where a file of them is given."""
+    if not config.pretrained:
+        return Start({}, ())
+    example = jnp.zeros((1, *federation.x.shape[1:]))
+    shapes = jax.eval_shape(model.init, jax.random.key(0), example)
+    return load_pretrained(config.pretrained, model_name(config, federation), shapes)
 
 
 def _check_points(config: Config, points: Sequence[Mapping[str, float]]) -> None:
@@ -218,7 +265,7 @@ def _placement(clients: ClientMap, lanes: ClientMap) -> jax.sharding.Sharding | 
     return None if mesh is None else jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
 
 
-def _program(config: Config, factory: Callable, sampler: Sampler, clients, lanes) -> Program:
+def _program(config: Config, factory: Callable, sampler: Sampler, clients, lanes, start: Start) -> Program:
     steps = [config.eval_every, config.checkpoint_every or config.rounds, config.adapt_every or config.rounds]
     horizon = min(config.rounds, *steps)
     return make_program(
@@ -228,6 +275,7 @@ def _program(config: Config, factory: Callable, sampler: Sampler, clients, lanes
         horizon=horizon,
         lane_map=lanes,
         placement=_placement(clients, lanes),
+        start=start.variables,
     )
 
 

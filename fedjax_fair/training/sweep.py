@@ -16,7 +16,7 @@ from fedjax_fair.core.tree import num_bytes
 from fedjax_fair.core.types import Algorithm, Array
 from fedjax_fair.data.federation import Federation
 from fedjax_fair.data.samplers import Sampler, make_sampler
-from fedjax_fair.metrics import summarise
+from fedjax_fair.metrics import SCORES, summarise
 from fedjax_fair.training.program import Lane, Program, make_lanes, make_program
 
 
@@ -155,4 +155,5 @@ def _run(program: Program, lanes: Lane, federation: Federation, stops: Sequence[
 
 def _summary(values: Mapping[str, np.ndarray], federation: Federation, kind: str):
     own = kind == 'deployed'
-    return summarise(values, federation.tests.test_of, federation.groups, federation.group_of, per_client=own)
+    score = SCORES[federation.task]
+    return summarise(values, federation.tests.test_of, federation.groups, federation.group_of, own, score)

@@ -128,7 +128,7 @@ def test_floats_and_masks_are_kept(tmp_path):
     pool = read_npz(path)
     np.testing.assert_array_equal(pool.x, x.astype(np.float32))
     np.testing.assert_array_equal(pool.masks, masks)
-    assert read_npz(path, image_size=8).masks is None  # masks of another size than the images
+    assert read_npz(path, image_size=8).masks.shape == (20, 8, 8)  # masks are resized with their images
 
 
 def test_plain_features(tmp_path):
@@ -169,9 +169,12 @@ CHANGES = {
     'labels too short': ({'labels': np.zeros(59, int)}, "'labels' has shape .59,., not 60 rows"),
     'site too short': ({'site': np.zeros(5, int)}, "'site' has shape"),
     'no labels': ({'labels': None}, "sites.npz has no array 'labels'; it holds images, is_test, site"),
-    'masks only': ({'labels': None, 'masks': np.zeros((60, 8, 8))}, 'has masks but no labels.*--npz_keys=labels:ARRAY'),
+    'masks only': (
+        {'labels': None, 'masks': np.zeros((60, 8, 8))},
+        'masks must be integers of shape .60, 8',
+    ),
     'nothing known': ({'images': None}, 'needed are train_images'),
-    'float labels': ({'labels': np.zeros(60)}, 'labels must be integers of shape .T., got float64'),
+    'float labels': ({'labels': np.zeros(60)}, 'labels must be integers of shape .T..*got float64'),
     'negative': ({'labels': np.full(60, -1)}, 'labels must be 0, 1, 2, ..., got -1'),
     'out of range': ({'class_names': np.array(['a', 'b'])}, 'label 2 is out of range of the 2 class_names'),
     'huge': ({'labels': np.full(60, 4000)}, 'label 4000 is out of range for 60 examples'),

@@ -16,12 +16,13 @@ from fedjax_fair.training import Config, run
 pytestmark = pytest.mark.long
 
 
-def test_resnet10_with_batch_norm_agrees_under_every_client_map():
+@pytest.mark.parametrize('name', ['resnet10', 'resnet18', 'resnet50', 'densenet121'])
+def test_deep_networks_with_batch_norm_agree_under_every_client_map(name):
     data = make_scenario('digits_domains', num_clients=4, client_sizes=(5, 4, 6, 3), test_size=2)
     outcomes = []
     for client_map in (ClientMap(), ClientMap(1), ClientMap(1, client_mesh(2))):
         algorithm = build(
-            make_model('resnet10', 10),
+            make_model(name, 10),
             classification(10),
             make_methods('fedavg'),
             sizes=data.sizes,

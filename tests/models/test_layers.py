@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from flax import linen as nn
 
-from fedjax_fair.models.layers import global_average_pool, linear, torch_uniform
-from fedjax_fair.models.pool import max_pool, max_pool_stem
+from fedjax_fair.models.layers import UpConv, linear, torch_uniform
+from fedjax_fair.models.pool import average_pool, global_average_pool, max_pool, max_pool_stem
 
 
 def flax_pool(x):
@@ -43,6 +43,29 @@ def test_the_stems_max_pool_equals_flaxs_with_gradients(shape):
 def test_of_tied_maxima_one_has_the_gradient():
     slope = jax.grad(lambda x: max_pool(x).sum())(jnp.zeros((1, 4, 4, 1)))[0, :, :, 0]
     np.testing.assert_array_equal(slope, np.tile([[1.0, 0.0], [0.0, 0.0]], (2, 2)))
+
+
+def test_average_pool_is_the_mean_of_windows():
+    x = jax.random.normal(jax.random.key(0), (2, 5, 6, 3))
+    expected = [[np.asarray(x)[:, i : i + 2, j : j + 2].mean((1, 2)) for j in (0, 2, 4)] for i in (0, 2)]
+    np.testing.assert_allclose(
+        average_pool(x), np.stack([np.stack(row, 1) for row in expected], 1), rtol=1e-5, atol=1e-6
+    )
+
+
+def test_upsampling_is_the_transposed_convolution():
+    x = jax.random.normal(jax.random.key(0), (2, 3, 4, 5))
+    layer = UpConv(6)
+    variables = layer.init(jax.random.key(1), x)
+    kernel, bias = variables['params']['kernel'], variables['params']['bias']
+    expected = jax.lax.conv_transpose(
+        x, kernel[::-1, ::-1], (2, 2), 'VALID', dimension_numbers=('NHWC', 'HWIO', 'NHWC')
+    )
+    flipped = jax.lax.conv_transpose(x, kernel, (2, 2), 'VALID', dimension_numbers=('NHWC', 'HWIO', 'NHWC'))
+    y = layer.apply(variables, x) - bias.reshape(1, 1, 1, -1)
+    square = np.asarray(jnp.einsum('i,pqio->pqo', x[0, 0, 0], kernel))  # the definition, for the first pixel
+    np.testing.assert_allclose(y[0, :2, :2], square, rtol=1e-4, atol=1e-5)
+    assert any(np.allclose(y, e, atol=1e-4) for e in (expected, flipped))
 
 
 def test_global_average_pool():

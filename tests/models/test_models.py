@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from fedjax_fair.models import MODELS, describe_models, make_model
+from fedjax_fair.models import MODELS, densenet, describe_models, make_model, pool
 
 KEY = jax.random.key(0)
 IMAGE = (16, 16, 3)  # the smallest that lenet takes
@@ -35,6 +35,42 @@ def test_number_of_parameters_at_ten_classes(name, shape, parameters):
     assert size(abstract(name, 10, shape)['params']) == parameters
 
 
+@pytest.mark.parametrize(
+    ('name', 'classes', 'options', 'parameters'),
+    [
+        ('resnet18', 1000, {}, 11_689_512),  # torchvision's counts
+        ('resnet50', 1000, {}, 25_557_032),
+        ('densenet121', 1000, {}, 7_978_856),
+        ('resnet18', 10, {'stem': 'cifar'}, 11_173_962),
+        ('unet', 1, {}, 7_763_041),  # the widely used U-Net of 32 features for brain MRI
+        ('densenet121', 2, {'pad': 2, 'norm': 'stateless'}, 7_978_856 - 83_648 - 1025 * 1000 + 1025 * 2),
+    ],
+)
+def test_number_of_parameters_of_published_networks(name, classes, options, parameters):
+    assert size(abstract(name, classes, (96, 96, 3), **options)['params']) == parameters
+
+
+def test_the_unet_gives_logits_per_pixel_and_the_bottleneck():
+    model = make_model('unet', 3, features=4)
+    shapes = jax.eval_shape(model.init, KEY, jnp.zeros((2, 32, 48, 3)))
+    out = jax.eval_shape(lambda v: model.apply(v, jnp.zeros((2, 32, 48, 3)), jnp.ones(2, bool), True, KEY), shapes)
+    assert out.logits.shape == (2, 32, 48, 3)
+    assert out.features.shape == (2, 64)
+    with pytest.raises(ValueError, match='sides must be multiples of 16'):
+        jax.eval_shape(model.init, KEY, jnp.zeros((2, 24, 32, 3)))
+
+
+@pytest.mark.parametrize(('pad', 'side'), [(0, 12), (2, 14)])
+def test_the_densenet_of_harmofl_is_padded_after_its_first_block(pad, side):
+    """96 pixels are 24 behind the stem; the first transition halves them, padded or not."""
+    seen = []
+    average = pool.average_pool
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(densenet, 'average_pool', lambda x: seen.append(average(x).shape[1]) or average(x))
+        abstract('densenet121', 2, (96, 96, 3), pad=pad)
+    assert seen[0] == side
+
+
 def test_resnet10_keeps_a_mean_and_a_variance_per_normalised_channel():
     channels = 64 + 2 * (64 + 128 + 256 + 512) + 128 + 256 + 512
     assert size(abstract('resnet10', 10, (32, 32, 3))['batch_stats']) == 2 * channels
@@ -48,7 +84,7 @@ def random_variables(name, num_classes, shape):
     return {**variables, 'batch_stats': jax.tree.map(jnp.abs, variables['batch_stats'])}
 
 
-@pytest.mark.parametrize('name', MODELS)
+@pytest.mark.parametrize('name', FEATURES)
 def test_features_head_and_indifference_to_padding(name):
     """Whatever sits in the padding rows, real rows get the same outputs and statistics; the head reads the features."""
     model, mask = make_model(name, 5), jnp.arange(6) < 4
@@ -89,7 +125,7 @@ def test_double_precision_follows_the_input(name, norm):
         norm = None
     with jax.enable_x64(True):
         model = make_model(name, 3, norm=norm)
-        x = jnp.ones((2, 16, 16, 1), jnp.float64)
+        x = jnp.ones((2, 32, 32, 1), jnp.float64)
         variables = jax.eval_shape(model.init, jax.random.key(0), x)
         out = jax.eval_shape(lambda v: model.apply(v, x, jnp.ones(2, bool), True, jax.random.key(0)), variables)
         assert {leaf.dtype for leaf in jax.tree.leaves((variables, out))} == {jnp.dtype('float64')}
@@ -97,7 +133,7 @@ def test_double_precision_follows_the_input(name, norm):
 
 @pytest.mark.parametrize('name', MODELS)
 def test_single_precision_is_kept(name):
-    assert {leaf.dtype for leaf in jax.tree.leaves(abstract(name, 3, IMAGE))} == {jnp.dtype('float32')}
+    assert {leaf.dtype for leaf in jax.tree.leaves(abstract(name, 3, (32, 32, 3)))} == {jnp.dtype('float32')}
 
 
 def test_the_cnn_learns_inside_scan():
@@ -135,7 +171,7 @@ def test_every_network_is_described_in_one_line():
 @pytest.mark.parametrize(
     ('arguments', 'message'),
     [
-        ({'name': 'vgg'}, r"model='vgg' is unknown; choose one of logreg, mlp, cnn, lenet, resnet10"),
+        ({'name': 'vgg'}, r"model='vgg' is unknown; choose one of logreg, mlp, cnn, lenet, resnet10, "),
         (
             {'name': 'mlp', 'norm': 'batch'},
             r"norm='batch': model 'mlp' has no norm.*choose one of cnn, lenet, resnet10",

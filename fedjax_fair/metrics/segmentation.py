@@ -1,0 +1,97 @@
+"""Segmentation: a class for every pixel."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from fedjax_fair.core.types import Array, Task
+from fedjax_fair.metrics.parts import count_classes, masked_average, most_likely
+
+SMOOTH = 1e-5
+LOSSES = ('joint', 'ce', 'dice', 'joint_batch', 'dice_batch')
+
+
+def pixel_cross_entropy(logits: Array, y: Array) -> Array:
+    """Mean cross-entropy over the pixels of each image: ``logits[B, H, W, K]`` and ``y[B, H, W]`` give ``[B]``."""
+    losses = optax.softmax_cross_entropy_with_integer_labels(logits, y.astype(jnp.int32))
+    return losses.mean(tuple(range(1, losses.ndim)))
+
+
+def dice_loss(logits: Array, y: Array, mask: Array | None = None, over: str = 'image') -> Array:
+    """``1 - mean_k (2 sum p_k y_k + s) / (sum p_k + sum y_k + s)``: ``[B]``, with softmax ``p`` and ``s = 1e-5``.
+
+    ``over='image'`` sums over the pixels of each image. ``over='batch'`` sums over all real images of the batch, as
+    HarmoFL's code does, and every image is given the same loss: their mean is the loss of the batch.
+    """
+    if over not in ('image', 'batch'):
+        raise ValueError(f'over={over!r} is unknown; choose image or batch')
+    p = jax.nn.softmax(logits)
+    truth = jax.nn.one_hot(y.astype(jnp.int32), logits.shape[-1], dtype=p.dtype)
+    pixels = tuple(range(1, y.ndim))
+    both, total = (p * truth).sum(pixels), p.sum(pixels) + truth.sum(pixels)  # [B, K]
+    if over == 'batch':
+        real = jnp.ones(y.shape[:1], p.dtype) if mask is None else mask.astype(p.dtype)
+        both, total = (jnp.broadcast_to(real @ v, v.shape) for v in (both, total))
+    return 1 - ((2 * both + SMOOTH) / (total + SMOOTH)).mean(-1)
+
+
+def overlap(predictions: Array, y: Array, num_classes: int, empty: float = 0.0) -> tuple[Array, Array]:
+    """Dice and IoU of every image and class, ``[B, K]`` each.
+
+    ``dice = 2 |P & Y| / (|P| + |Y| + 1e-5)`` and ``iou = |P & Y| / (|P or Y| + 1e-5)``. A class that neither the
+    prediction nor the truth has counts as ``empty``: 0 as in HarmoFL's code; 1 rewards saying nothing where there is
+    nothing; NaN leaves it open.
+
+    >>> dice, iou = overlap(jnp.array([[[0, 1], [1, 1]]]), jnp.array([[[0, 0], [1, 1]]]), 2)
+    >>> [round(float(v), 3) for v in (*dice[0], *iou[0])]
+    [0.667, 0.8, 0.5, 0.667]
+    """
+    said, truth = (jax.nn.one_hot(v, num_classes, dtype=jnp.float32) for v in (predictions, y.astype(jnp.int32)))
+    pixels = tuple(range(1, y.ndim))
+    both, total = (said * truth).sum(pixels), said.sum(pixels) + truth.sum(pixels)
+    dice, iou = 2 * both / (total + SMOOTH), both / (total - both + SMOOTH)
+    return jnp.where(total > 0, dice, empty), jnp.where(total > 0, iou, empty)
+
+
+def segmentation(num_classes: int, loss: str = 'joint') -> Task:
+    """A class for every pixel: ``logits[B, H, W, K]``, ``y[B, H, W]`` integers, class 0 the background.
+
+    ``loss`` is ``'ce'`` (pixel cross-entropy), ``'dice'``, or ``'joint'`` = (ce + dice) / 2; ``'dice_batch'`` and
+    ``'joint_batch'`` take the Dice of the whole batch at once, as HarmoFL's code does.
+
+    ``metrics`` gives dice (mean over images and classes, background included: HarmoFL's number), dice_foreground
+    (without background), iou (foreground), accuracy (share of pixels), loss and count.
+    """
+    if num_classes < 2:
+        raise ValueError(f'num_classes must be at least 2, got {num_classes}')
+    if loss not in LOSSES:
+        raise ValueError(f'--loss={loss} is unknown; choose one of {", ".join(LOSSES)}')
+    kind, _, batch = loss.partition('_')
+
+    def losses(logits: Array, y: Array, mask: Array | None = None, over: str = batch or 'image') -> Array:
+        if kind == 'ce':
+            return pixel_cross_entropy(logits, y)
+        dice = dice_loss(logits, y, mask, over)
+        return dice if kind == 'dice' else (pixel_cross_entropy(logits, y) + dice) / 2
+
+    def record(logits: Array, y: Array) -> dict[str, Array]:
+        logits = logits.astype(jnp.float32)
+        said = most_likely(logits)
+        dice, iou = overlap(said, y, num_classes)
+        pixels = tuple(range(1, y.ndim))
+        right = (said == y.astype(said.dtype)).astype(jnp.float32).mean(pixels)
+        return {'dice': dice, 'iou': iou, 'accuracy': right, 'loss': losses(logits, y, over='image')}
+
+    def metrics(records: dict[str, Array], y: Array, mask: Array) -> dict[str, Array]:
+        return {
+            'dice': masked_average(records['dice'].mean(-1), mask),
+            'dice_foreground': masked_average(records['dice'][:, 1:].mean(-1), mask),
+            'iou': masked_average(records['iou'][:, 1:].mean(-1), mask),
+            'accuracy': masked_average(records['accuracy'], mask),
+            'loss': masked_average(records['loss'], mask),
+            'count': mask.sum().astype(jnp.int32),
+        }
+
+    return Task('segmentation', num_classes, losses, record, metrics, most_likely, count_classes(num_classes), 'dice')
