@@ -29,12 +29,13 @@ class Lane(NamedTuple):
 class Program(NamedTuple):
     """Jitted functions over all lanes at once.
 
-    ``init(lanes)``; ``advance(lanes, states, data, n)`` runs up to ``horizon`` rounds on device and returns the states
-    (the old ones are donated) with every round's metrics ``[lanes, horizon]``; ``evaluate(lanes, states, tests, data)``
-    takes the kinds of model as a keyword.
+    ``init(lanes)``, and ``shapes(lanes)`` of what it would give; ``advance(lanes, states, data, n)`` runs up to
+    ``horizon`` rounds on device and returns the states (the old ones are donated) with every round's metrics
+    ``[lanes, horizon]``; ``evaluate(lanes, states, tests, data)`` takes the kinds of model as a keyword.
     """
 
     init: Callable
+    shapes: Callable
     advance: Callable
     evaluate: jax.stages.Wrapped
     horizon: int
@@ -91,6 +92,7 @@ def make_program(
 
     return Program(
         lambda lanes: init(lanes, dict(start)),
+        lambda lanes: init.eval_shape(lanes, dict(start)),
         jax.jit(advance, donate_argnums=1, out_shardings=(placement, None)),
         jax.jit(evaluate, static_argnames='kinds'),
         horizon,

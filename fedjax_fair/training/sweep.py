@@ -100,7 +100,7 @@ def sweep(
     program = make_program(alg_factory, sampler, dropout=dropout, horizon=every, lane_map=_lane_map())
     lanes = make_lanes(points, seeds)
     stops = (*range(every, rounds, every), rounds)
-    chunk = chunk or lanes_that_fit(num_bytes(jax.eval_shape(program.init, lanes)) // len(lanes.seed), _memory())
+    chunk = chunk or lanes_that_fit(num_bytes(program.shapes(lanes)) // len(lanes.seed), _memory())
     pieces = [_run(program, piece, federation, stops, kind) for piece in _pieces(lanes, chunk)]
     history = {name: np.concatenate([piece[name] for piece in pieces], axis=1) for name in pieces[0]}
     shape = (len(points), len(seeds))
