@@ -69,7 +69,7 @@ def measure(model: str, side: int, options: Mapping[str, Any] | None = None, tas
 
 def as_markdown(found: Mapping[str, Any]) -> str:
     """One line per network."""
-    about = f'One step of {BATCH} images on one core, the fastest of {ROUNDS}; one process per network'
+    about = f'One step of {BATCH} images in one client, the fastest of {ROUNDS}; one process per network'
     columns = ('network', 'options', 'images', 'parameters', 's/step', 'first step, compiled', 'peak MiB')
     return page('Networks', about, found, table(columns, [_row(p) for p in found['points']]))
 
