@@ -35,8 +35,8 @@ def test_deep_networks_with_batch_norm_agree_under_every_client_map(name):
             start = jax.jit(algorithm.init)(jax.random.key(0))
             state, _ = jax.jit(algorithm.round)(start, data.cohort(range(4)), jax.random.key(1))
             outcomes.append(jax.device_get(state.variables))
-    assert_close(outcomes[1], outcomes[0], 1e-6)
-    assert_close(outcomes[2], outcomes[0], 1e-6)
+    assert_close(outcomes[1], outcomes[0], 1e-4)
+    assert_close(outcomes[2], outcomes[0], 1e-4)
 
 
 def test_fedavg_leaves_a_gap_between_the_domains_of_digits(tmp_path):
