@@ -6,22 +6,18 @@ its own: one client, one step of gradient descent per round.
 
 from __future__ import annotations
 
-import argparse
-import json
-import pathlib
-import resource
-import subprocess
-import sys
-import time
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from benchmarks.engine.session import RESULTS, page, write
+from benchmarks.engine.points import Point, alone, results_folder, rounds_of
+from benchmarks.engine.session import page, write
 from benchmarks.peers.report import machine, table
+from fedjax_fair.metrics import make_task
+from fedjax_fair.models import make_model
 
-POINTS: list[dict[str, Any]] = [
+POINTS: list[Point] = [
     {'model': 'mlp', 'side': 28},
     {'model': 'lenet', 'side': 32},
     {'model': 'cnn', 'side': 32},
@@ -35,36 +31,13 @@ POINTS: list[dict[str, Any]] = [
 BATCH, ROUNDS, CLASSES = 8, 4, 2
 
 
-def measure(model: str, side: int, options: Mapping[str, Any] | None = None, task: str = 'classification') -> dict:
-    """Seconds of a step (the fastest) and of compilation, parameters and peak memory."""
-    import jax
-    import jax.numpy as jnp
-
-    from fedjax_fair.core import Local, build
-    from fedjax_fair.data.federation import Examples, cohort_of
-    from fedjax_fair.metrics import make_task
-    from fedjax_fair.models import make_model
-
+def measure(model: str, side: int, options: Mapping[str, Any] | None = None, task: str = 'classification') -> Point:
+    """One step of one client on random images."""
     rng = np.random.default_rng(0)
     x = rng.integers(0, 256, (BATCH, side, side, 3), np.uint8)
     y = rng.integers(0, CLASSES, (BATCH, side, side) if task == 'segmentation' else BATCH, np.int32)
-    sizes = np.array([BATCH], np.int32)
-    data = Examples(*map(jnp.asarray, (x, y, np.arange(BATCH, dtype=np.int32)[None], sizes)))
-    algorithm = build(
-        make_model(model, CLASSES, **(options or {})), make_task(task, CLASSES), [], sizes=sizes, example=x[0],
-        local=Local(batch_size=BATCH, lr=0.01),
-    )  # fmt: skip
-    state = jax.jit(algorithm.init)(jax.random.key(0))
-    one = jnp.zeros(1, jnp.int32)
-    step = jax.jit(lambda s, d, key: algorithm.round(s, cohort_of(d, one), key)[0], donate_argnums=0)
-    seconds = []
-    for _ in range(ROUNDS + 1):
-        start = time.perf_counter()
-        state = jax.block_until_ready(step(state, data, jax.random.key(1)))
-        seconds.append(time.perf_counter() - start)
-    parameters = sum(leaf.size for leaf in jax.tree.leaves(state.variables['params']))
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
-    return {'seconds': min(seconds[1:]), 'compile': seconds[0], 'parameters': parameters, 'peak_mib': peak}
+    network = make_model(model, CLASSES, **(options or {}))
+    return rounds_of(network, make_task(task, CLASSES), x, y, 1, BATCH, ROUNDS)
 
 
 def as_markdown(found: Mapping[str, Any]) -> str:
@@ -82,19 +55,9 @@ def _row(p: Mapping[str, Any]) -> list[str]:
 
 def main() -> None:
     """Measure and write ``results/models.json`` and ``.md``."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument('--point', help='measure one network, given as JSON, and print it')
-    parser.add_argument('--out', type=pathlib.Path, default=RESULTS)
-    args = parser.parse_args()
-    if args.point:
-        return print(json.dumps(measure(**json.loads(args.point))))
-    found: dict[str, Any] = {'machine': machine(), 'points': []}
-    for point in POINTS:
-        words = [sys.executable, '-m', 'benchmarks.engine.models', '--point', json.dumps(point)]
-        done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True)
-        found['points'].append({**point, **json.loads(done.stdout)})
-        print(found['points'][-1], file=sys.stderr)
-    write(args.out, 'models', found, as_markdown(found))
+    out = results_folder(__doc__, measure)
+    found = {'machine': machine(), 'points': [alone('benchmarks.engine.models', point) for point in POINTS]}
+    write(out, 'models', found, as_markdown(found))
 
 
 if __name__ == '__main__':

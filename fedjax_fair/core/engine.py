@@ -116,7 +116,7 @@ def _specify(model, task, methods, sizes, example, base, rounds, preprocess, aug
         augment=augment,
         only_size=lengths.pop() if known else None,
     )
-    return spec, {'fixed_by': fixed_by, 'local': base, 'model_bytes': tree.num_bytes(shapes)}
+    return spec, {'score': task.score, 'fixed_by': fixed_by, 'local': base, 'model_bytes': tree.num_bytes(shapes)}
 
 
 def _init(spec: client.Spec, optimizer: optax.GradientTransformation, rng: Array, start: dict) -> FedState:

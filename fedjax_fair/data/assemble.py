@@ -69,11 +69,9 @@ def federate(
         own = partition.matched_tests(train.strata, clients, test.strata, own_tests, seed) if own_tests else own
         tests = _client_tests(test, own, len(clients))
     used, table, sizes = _compact(clients)
-    targets, masks = train.targets[used], pool.task == 'segmentation'
-    classes = int(pool.targets.max()) + 1 if masks else pool.num_classes
-    facts = (max(classes, 2) if masks else classes, groups, group_of, pool.class_names, description, pool.task)
-    labels = train.y[used] if masks else None
-    return Federation(name, train.x[used], targets, table, sizes, tests, *facts, labels)
+    facts = (pool.num_classes, groups, group_of, pool.class_names, description, pool.task)
+    labels = None if train.targets is train.y else train.y[used]
+    return Federation(name, train.x[used], train.targets[used], table, sizes, tests, *facts, labels)
 
 
 def _compact(clients: partition.Clients) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

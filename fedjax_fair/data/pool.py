@@ -28,7 +28,9 @@ class Pool(NamedTuple):
 
     @property
     def num_classes(self) -> int:
-        """Classes of an example; labels, where it may have several."""
+        """Classes of a target: of an example, of its pixels, or labels where it may have several."""
+        if self.targets is not self.y:
+            return max(2, int(self.targets.max()) + 1)
         return len(self.class_names) or (self.y.shape[1] if self.y.ndim > 1 else int(self.y.max()) + 1)
 
     @property

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fedjax_fair.data.canvas import draw_image, image_grid, new_figure, save
 from fedjax_fair.data.federation import Federation
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 SHOWN_CLIENTS, SHOWN_CLASSES = 20, 12  # of the table of describe(); the rest is abbreviated
 COLOURS = ('#4477aa', '#ee6677', '#228833', '#ccbb44', '#66ccee', '#aa3377', '#bbbbbb', '#994455', '#004488', '#ddaa33')
@@ -95,19 +92,6 @@ def _table(federation: Federation) -> list[str]:
 # --- pictures --------------------------------------------------------------------------------------------------------
 
 
-def _figure(width: float, height: float) -> Figure:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg  # imported here: most runs draw nothing
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), layout='constrained')
-    FigureCanvasAgg(figure)
-    return figure
-
-
-def _save(figure: Figure, path: str | os.PathLike) -> None:
-    figure.savefig(path, dpi=120, facecolor='white')
-
-
 def draw_partition(federation: Federation, path: str | os.PathLike) -> None:
     """Draw who holds what: a bubble per client and class (area = examples), and the clients' sizes, coloured by group.
 
@@ -122,7 +106,7 @@ def draw_partition(federation: Federation, path: str | os.PathLike) -> None:
     colours = [colour[name] for name in group]
     width = min(16.0, max(6.0, 2.0 + 0.32 * len(counts)))
     height = 2.2 + min(6.0, max(1.2, 0.3 * counts.shape[1]))
-    figure = _figure(width, height)
+    figure = new_figure(width, height)
     bubbles, bars = figure.subplots(2, 1, sharex=True, height_ratios=[height - 2.0, 1.4])
     sides = 72 * (width - 1.5) / len(counts), 72 * (height - 2.4) / counts.shape[1]
     cell = min(max(sides), 1.6 * min(sides))  # points; in narrow cells large bubbles may touch
@@ -137,7 +121,7 @@ def draw_partition(federation: Federation, path: str | os.PathLike) -> None:
         figure.legend(
             handles=handles, loc='outside lower center', ncols=min(6, len(handles)), frameon=False, fontsize=8
         )
-    _save(figure, path)
+    save(figure, path)
 
 
 def _label_axes(federation: Federation, bubbles, bars, order: np.ndarray) -> None:
@@ -169,20 +153,14 @@ def contact_sheet(federation: Federation, path: str | os.PathLike, per_class: in
         raise ValueError(f'{federation.name} holds features of shape {federation.x.shape[1:]}, not images to draw')
     groups = federation.groups or ('all clients',)
     classes = min(SHOWN_CLASSES, len(_class_names(federation)))
-    figure = _figure(1.6 + 0.62 * classes, 0.5 + 0.62 * per_class * len(groups))
-    figure.set_layout_engine('constrained', w_pad=0.01, h_pad=0.01, wspace=0.02, hspace=0.02)
-    grid = figure.subplots(len(groups) * per_class, classes, squeeze=False)
-    for axes in grid.ravel():
-        axes.set(xticks=[], yticks=[])
-        axes.spines[:].set_visible(False)
-    for g, name in enumerate(groups):
-        grid[g * per_class, 0].set_ylabel(name, rotation=0, ha='right', va='center', fontsize=9)
+    figure, grid = image_grid(groups, classes, per_class)
+    for g in range(len(groups)):
         for label in range(classes):
             for k, example in enumerate(_some(federation, g, label, per_class)):
-                _draw_image(grid[g * per_class + k, label], federation.x[example])
+                draw_image(grid[g * per_class + k, label], federation.x[example])
     for axes, name in zip(grid[0], _class_names(federation), strict=False):
         axes.set_title(name if len(name) < 12 else name[:10] + '…', fontsize=8)
-    _save(figure, path)
+    save(figure, path)
 
 
 def _some(federation: Federation, group: int, label: int, count: int) -> np.ndarray:
@@ -192,16 +170,8 @@ def _some(federation: Federation, group: int, label: int, count: int) -> np.ndar
     return rows[_class_flags(federation)[rows, label] > 0][:count]
 
 
-def _draw_image(axes, image: np.ndarray) -> None:
-    """One image; floats are stretched to their own range, extra channels dropped."""
-    image = image[..., :3] if image.shape[-1] >= 3 else image[..., 0]
-    if image.dtype != np.uint8:
-        image = (image - image.min()) / max(1e-12, float(image.max() - image.min()))
-    axes.imshow(image, cmap='gray', vmin=0, vmax=255 if image.dtype == np.uint8 else 1)
-
-
 def _draw_points(federation: Federation, path: str | os.PathLike) -> None:
-    figure = _figure(3.4 * federation.num_clients, 3.4)
+    figure = new_figure(3.4 * federation.num_clients, 3.4)
     panels = figure.subplots(1, federation.num_clients, squeeze=False, sharex=True, sharey=True)[0]
     for n, axes in enumerate(panels):
         rows = federation.index[n, : federation.sizes[n]]
@@ -211,4 +181,4 @@ def _draw_points(federation: Federation, path: str | os.PathLike) -> None:
         axes.set(title=f'client {n}', aspect='equal')
         axes.spines[['top', 'right']].set_visible(False)
     panels[0].legend(frameon=False, fontsize=8)
-    _save(figure, path)
+    save(figure, path)

@@ -23,10 +23,9 @@ from fedjax_fair.metrics.fairness import (
 from fedjax_fair.metrics.multilabel import label_aucs, multilabel
 from fedjax_fair.metrics.segmentation import dice_loss, overlap, pixel_cross_entropy, segmentation
 from fedjax_fair.metrics.summary import last_k, over_seeds, summarise
-from fedjax_fair.metrics.task import SCORES, TASKS, classification, make_task
+from fedjax_fair.metrics.task import TASKS, classification, make_task
 
 __all__ = [
-    'SCORES',
     'TASKS',
     'accuracy',
     'auc_ovo_macro',

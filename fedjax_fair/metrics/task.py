@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 
 import jax
@@ -48,8 +49,7 @@ def classification(num_classes: int) -> Task:
             'count': mask.sum().astype(jnp.int32),
         }
 
-    count = count_classes(num_classes)
-    return Task('classification', num_classes, _losses, _record, metrics, most_likely, count, SCORES['classification'])
+    return Task('classification', num_classes, _losses, _record, metrics, most_likely, count_classes(num_classes))
 
 
 def _losses(logits: Array, y: Array, mask: Array | None = None) -> Array:
@@ -66,7 +66,6 @@ TASKS: dict[str, Callable[..., Task]] = {
     'segmentation': segmentation,
     'multilabel': multilabel,
 }
-SCORES = {'classification': 'accuracy', 'segmentation': 'dice', 'multilabel': 'auc'}  # what fairness is about
 
 
 def make_task(name: str, num_classes: int, loss: str | None = None) -> Task:
@@ -75,6 +74,6 @@ def make_task(name: str, num_classes: int, loss: str | None = None) -> Task:
         raise ValueError(f'--task={name} is unknown; choose one of {", ".join(TASKS)}')
     if loss is None:
         return TASKS[name](num_classes)
-    if name != 'segmentation':
+    if 'loss' not in inspect.signature(TASKS[name]).parameters:
         raise ValueError(f'--loss={loss} does not apply to --task={name}, which has one loss')
-    return segmentation(num_classes, loss)
+    return TASKS[name](num_classes, loss=loss)

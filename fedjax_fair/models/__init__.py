@@ -17,7 +17,7 @@ from fedjax_fair.models.densenet import DenseNet
 from fedjax_fair.models.nnx_adapter import from_nnx
 from fedjax_fair.models.norm import NORMS, norm_layer
 from fedjax_fair.models.precision import PRECISIONS, in_precision
-from fedjax_fair.models.resnet import STEMS, Bottleneck, ResNet
+from fedjax_fair.models.resnet import STEMS, ResNet, bottleneck
 from fedjax_fair.models.unet import UNet
 
 __all__ = [
@@ -69,7 +69,7 @@ def resnet18(num_classes: int, stem: str = 'imagenet', norm: str = 'batch') -> M
 
 def resnet50(num_classes: int, stem: str = 'imagenet', norm: str = 'batch') -> Model:
     """ResNet-50 as in torchvision (stem=cifar: a 3x3 first layer and no max-pool, for images of 32x32)."""
-    module = ResNet(num_classes, (3, 4, 6, 3), Bottleneck, _stem(stem), he_init=True, norm=norm)
+    module = ResNet(num_classes, (3, 4, 6, 3), bottleneck, _stem(stem), he_init=True, norm=norm)
     return from_linen(module, 'resnet50')
 
 

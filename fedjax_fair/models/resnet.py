@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 
 from flax import linen as nn
 
@@ -13,47 +14,37 @@ from fedjax_fair.models.pool import global_average_pool, max_pool_stem
 STEMS = ('cifar', 'imagenet')
 
 
-class BasicBlock(nn.Module):
-    """Two 3x3 convolutions beside a shortcut, which is a 1x1 convolution where the shape changes."""
+Layers = tuple[tuple[int, int, int], ...]  # kernel size, features and strides of every convolution of a block
 
-    features: int
-    strides: int
+
+def basic(width: int, strides: int) -> Layers:
+    """Two 3x3 convolutions."""
+    return (3, width, strides), (3, width, 1)
+
+
+def bottleneck(width: int, strides: int) -> Layers:
+    """1x1, 3x3 (strided, as torchvision does) and 1x1 convolutions to four times the features."""
+    return (1, width, 1), (3, width, strides), (1, 4 * width, 1)
+
+
+class Residual(nn.Module):
+    """Convolutions beside a shortcut, which is a 1x1 convolution where the shape changes."""
+
+    layers: Layers
     norm: str
     kernel_init: nn.initializers.Initializer | None = None
-    expansion = 1
 
     @nn.compact
     def __call__(self, x: Array, mask: Array, train: bool) -> Array:
-        def layer(x: Array, size: int, strides: int, name: str) -> Array:
-            return conv_norm(x, mask, train, self.features, size, self.norm, name, strides, self.kernel_init)
-
-        y = nn.relu(layer(x, 3, self.strides, 'first'))
-        y = layer(y, 3, 1, 'second')
-        changes = self.strides != 1 or x.shape[-1] != self.features
-        return nn.relu(y + (layer(x, 1, self.strides, 'shortcut') if changes else x))
-
-
-class Bottleneck(nn.Module):
-    """1x1, 3x3 (strided, as torchvision does) and 1x1 convolutions to four times the features, beside a shortcut."""
-
-    features: int
-    strides: int
-    norm: str
-    kernel_init: nn.initializers.Initializer | None = None
-    expansion = 4
-
-    @nn.compact
-    def __call__(self, x: Array, mask: Array, train: bool) -> Array:
-        wide = self.expansion * self.features
-
-        def layer(x: Array, features: int, size: int, strides: int, name: str) -> Array:
+        def layer(x: Array, size: int, features: int, strides: int, name: str) -> Array:
             return conv_norm(x, mask, train, features, size, self.norm, name, strides, self.kernel_init)
 
-        y = nn.relu(layer(x, self.features, 1, 1, 'first'))
-        y = nn.relu(layer(y, self.features, 3, self.strides, 'second'))
-        y = layer(y, wide, 1, 1, 'third')
-        changes = self.strides != 1 or x.shape[-1] != wide
-        return nn.relu(y + (layer(x, wide, 1, self.strides, 'shortcut') if changes else x))
+        y = x
+        for number, (sizes, name) in enumerate(zip(self.layers, ('first', 'second', 'third'), strict=False)):
+            y = layer(nn.relu(y) if number else y, *sizes, name)
+        shrinks = math.prod(strides for *_, strides in self.layers)
+        shortcut = x if x.shape == y.shape else layer(x, 1, y.shape[-1], shrinks, 'shortcut')
+        return nn.relu(y + shortcut)
 
 
 class ResNet(nn.Module):
@@ -65,7 +56,7 @@ class ResNet(nn.Module):
 
     num_classes: int
     blocks: Sequence[int] = (1, 1, 1, 1)
-    block: type[BasicBlock] | type[Bottleneck] = BasicBlock
+    block: Callable[[int, int], Layers] = basic
     stem: str = 'cifar'
     widths: Sequence[int] = (64, 128, 256, 512)
     he_init: bool = False
@@ -80,6 +71,7 @@ class ResNet(nn.Module):
         for stage, (width, blocks) in enumerate(zip(self.widths, self.blocks, strict=True)):
             for number in range(blocks):
                 strides = 2 if stage > 0 and number == 0 else 1
-                x = self.block(width, strides, self.norm, init, name=f'stage{stage}_block{number}')(x, mask, train)
+                block = Residual(self.block(width, strides), self.norm, init, name=f'stage{stage}_block{number}')
+                x = block(x, mask, train)
         x = global_average_pool(x)
         return linear(x, self.num_classes, name='head'), x

@@ -17,7 +17,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from fedjax_fair.metrics import SCORES, last_k, over_seeds, summarise
+from fedjax_fair.metrics import last_k, over_seeds, summarise
 from fedjax_fair.training.config import Config
 
 PACKAGES = ('fedjax-fair', 'jax', 'jaxlib', 'flax', 'optax', 'orbax-checkpoint', 'numpy', 'scikit-learn')
@@ -106,19 +106,19 @@ def _json_lines(lines: Sequence[dict[str, Any]]) -> str:
 
 
 def evaluation_line(
-    round: int, seed: int, loss: float, found: Mapping[str, Mapping[str, np.ndarray]], federation
+    round: int, seed: int, loss: float, found: Mapping[str, Mapping[str, np.ndarray]], federation, score: str
 ) -> dict:
-    """One line of metrics.jsonl from the metrics of every kind of model."""
+    """One line of metrics.jsonl from the metrics of every kind of model; fairness is about the ``score``."""
     line: dict[str, Any] = {'round': round, 'seed': seed, 'train_loss': loss if np.isfinite(loss) else None}
     for kind, values in found.items():
         own = kind != 'global'
-        line[kind] = summarise(
-            values, federation.tests.test_of, federation.groups, federation.group_of, own, SCORES[federation.task]
-        )
+        line[kind] = summarise(values, federation.tests.test_of, federation.groups, federation.group_of, own, score)
     return line
 
 
-def write_summary(path: pathlib.Path, config: Config, model: str, federation, history: History, tallies: dict) -> dict:
+def write_summary(
+    path: pathlib.Path, config: Config, model: str, federation, history: History, score: str, tallies: dict
+) -> dict:
     """summary.json: scores averaged over the last k evaluations, then mean and std over seeds."""
 
     def over(kind: str) -> dict | None:
@@ -126,14 +126,14 @@ def write_summary(path: pathlib.Path, config: Config, model: str, federation, hi
         if not all(found):
             return None
         k = config.last_k if kind != 'adapted' else 1
-        return over_seeds([last_k(one, k, SCORES[federation.task]) for one in found])
+        return over_seeds([last_k(one, k, score) for one in found])
 
     group_of = None if federation.group_of is None else [int(g) for g in federation.group_of]
     summary = {
         'recipe': config.recipe,
         'scenario': federation.name,
         'task': federation.task,
-        'score': SCORES[federation.task],
+        'score': score,
         'model': model,
         'rounds': config.rounds,
         'seeds': list(config.seeds),

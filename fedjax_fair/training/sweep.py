@@ -16,7 +16,7 @@ from fedjax_fair.core.tree import num_bytes
 from fedjax_fair.core.types import Algorithm, Array
 from fedjax_fair.data.federation import Federation
 from fedjax_fair.data.samplers import Sampler, make_sampler
-from fedjax_fair.metrics import SCORES, summarise
+from fedjax_fair.metrics import summarise
 from fedjax_fair.training.program import Lane, Program, make_lanes, make_program
 
 
@@ -99,9 +99,10 @@ def sweep(
     points, every = grid_points(grid), min(eval_every or rounds, rounds)
     program = make_program(alg_factory, sampler, dropout=dropout, horizon=every, lane_map=_lane_map())
     lanes = make_lanes(points, seeds)
+    score = alg_factory(jax.tree.map(jnp.asarray, points[0])).facts['score']
     stops = (*range(every, rounds, every), rounds)
     chunk = chunk or lanes_that_fit(num_bytes(program.shapes(lanes)) // len(lanes.seed), _memory())
-    pieces = [_run(program, piece, federation, stops, kind) for piece in _pieces(lanes, chunk)]
+    pieces = [_run(program, piece, federation, stops, kind, score) for piece in _pieces(lanes, chunk)]
     history = {name: np.concatenate([piece[name] for piece in pieces], axis=1) for name in pieces[0]}
     shape = (len(points), len(seeds))
     total = len(points) * len(seeds)
@@ -141,7 +142,7 @@ def _pieces(lanes: Lane, chunk: int | None) -> list[Lane]:
     return [jax.tree.map(lambda leaf, place=place: leaf[place], lanes) for place in places]
 
 
-def _run(program: Program, lanes: Lane, federation: Federation, stops: Sequence[int], kind: str):
+def _run(program: Program, lanes: Lane, federation: Federation, stops: Sequence[int], kind: str, score: str):
     """One piece from start to end; returns ``{name: [evaluations, lanes, ...]}``."""
     data, tests = federation.arrays(), jax.tree.map(jnp.asarray, federation.tests)
     states, done, found = program.init(lanes), 0, []
@@ -149,11 +150,11 @@ def _run(program: Program, lanes: Lane, federation: Federation, stops: Sequence[
         states, _ = program.advance(lanes, states, data, jnp.asarray(stop - done, jnp.int32))
         metrics = jax.device_get(program.evaluate(lanes, states, tests, None, kinds=(kind,)))[kind]
         count, done = lanes.seed.shape[0], stop
-        found.append([_summary({k: v[lane] for k, v in metrics.items()}, federation, kind) for lane in range(count)])
+        one = ({k: v[lane] for k, v in metrics.items()} for lane in range(count))
+        found.append([_summary(values, federation, kind, score) for values in one])
     return {name: np.array([[one[name] for one in line] for line in found], np.float64) for name in found[0][0]}
 
 
-def _summary(values: Mapping[str, np.ndarray], federation: Federation, kind: str):
+def _summary(values: Mapping[str, np.ndarray], federation: Federation, kind: str, score: str):
     own = kind == 'deployed'
-    score = SCORES[federation.task]
     return summarise(values, federation.tests.test_of, federation.groups, federation.group_of, own, score)
