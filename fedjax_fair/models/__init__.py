@@ -7,18 +7,20 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fedjax_fair.core.types import Model
 from fedjax_fair.models import networks
 from fedjax_fair.models.adapter import from_linen
 from fedjax_fair.models.conv import Conv, conv2d, use_conv
 from fedjax_fair.models.densenet import DenseNet
-from fedjax_fair.models.nnx_adapter import from_nnx
 from fedjax_fair.models.norm import NORMS, norm_layer
 from fedjax_fair.models.precision import PRECISIONS, in_precision
 from fedjax_fair.models.resnet import STEMS, ResNet, bottleneck
 from fedjax_fair.models.unet import UNet
+
+if TYPE_CHECKING:
+    from fedjax_fair.models.nnx_adapter import from_nnx
 
 __all__ = [
     'MODELS',
@@ -34,6 +36,14 @@ __all__ = [
     'norm_layer',
     'use_conv',
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name != 'from_nnx':
+        raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
+    from fedjax_fair.models.nnx_adapter import from_nnx  # imported when asked for: flax.nnx is slow to import
+
+    return from_nnx
 
 
 def logreg(num_classes: int) -> Model:

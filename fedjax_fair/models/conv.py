@@ -2,8 +2,8 @@
 
 XLA's CPU backend runs a convolution's backward pass very slowly inside ``lax.scan`` or ``while``, and per-client
 kernels under ``vmap`` become grouped convolutions. So on CPU a convolution is written as matmuls in plain JAX: 3x3
-kernels by Winograd's algorithms (:mod:`fedjax_fair.models.winograd`), all others as shifted slices gathered into
-patches and ONE matmul. Measurements are in BUILD.md.
+kernels of stride 1 by Winograd's algorithms (:mod:`fedjax_fair.models.winograd`), all others as shifted slices
+gathered into patches and ONE matmul. Measurements are in BUILD.md.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from jax import lax
 from fedjax_fair.core.types import Array
 from fedjax_fair.models import winograd as minimal
 from fedjax_fair.models.pool import larger, max_pool
-from fedjax_fair.models.winograd import F2, F4, S2, Algorithm, Pads
+from fedjax_fair.models.winograd import F2, F4, Algorithm, Pads
 
 Padding = str | int | Sequence[int] | Sequence[tuple[int, int]]
 
@@ -100,7 +100,7 @@ def _swap(x: Array) -> Array:
 
 
 def winograd(x: Array, kernel: Array, strides: tuple[int, int], pads: Pads) -> Array:
-    """3x3 kernels of stride 1 or 2 by Winograd's algorithms; all others are left to ``patches``.
+    """3x3 kernels of stride 1 by Winograd's algorithms; all others are left to ``patches``.
 
     Reverse-mode derivatives only.
     """
@@ -118,10 +118,8 @@ def winograd_pooled(x: Array, kernel: Array, strides: tuple[int, int], pads: Pad
 
 def _algorithm(x: Array, kernel: Array, strides: tuple[int, int]) -> Algorithm | None:
     """Large tiles save the most products, but a small output does not fill them."""
-    if kernel.shape[:2] != (3, 3) or strides not in ((1, 1), (2, 2)):
+    if kernel.shape[:2] != (3, 3) or strides != (1, 1):
         return None
-    if strides == (2, 2):
-        return S2
     return F4 if min(x.shape[1:3]) >= 8 else F2
 
 

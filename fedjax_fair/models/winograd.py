@@ -1,9 +1,9 @@
 """3x3 convolution by Winograd's minimal algorithms, in plain JAX: fewer products, the rest are three small matrices.
 
-A 1-D algorithm computes ``m`` outputs of stride ``s`` from ``n = (m - 1) s + 3`` inputs with ``a`` products:
-``y = A^T [(G w) * (B^T x)]``. Nested over rows and columns it takes ``a^2`` products for ``m^2`` outputs, where the
-definition takes ``9 m^2``; its matrices are the Kronecker squares of the 1-D ones. Tiles are gathered so that their
-``n^2`` positions come first. Then every step is a matmul, over all tiles of all images at once:
+A 1-D algorithm computes ``m`` outputs from ``n = m + 2`` inputs with ``a`` products: ``y = A^T [(G w) * (B^T x)]``.
+Nested over rows and columns it takes ``a^2`` products for ``m^2`` outputs, where the definition takes ``9 m^2``; its
+matrices are the Kronecker squares of the 1-D ones. Tiles are gathered so that their ``n^2`` positions come first. Then
+every step is a matmul, over all tiles of all images at once:
 
     forward:   V = B^T x,  U = G w,  y = A^T (V U)             with one product V[t] U[t] per tap t
     backward:  Z = A dy,   dx = B (Z U^T),   dw = G^T (V^T Z)
@@ -34,29 +34,21 @@ Matrix = Sequence[Sequence[float]]
 
 
 class Algorithm(NamedTuple):
-    """``y = output @ ((kernel @ w) * (input @ x))``: ``len(output)`` outputs at this stride."""
+    """``y = output @ ((kernel @ w) * (input @ x))``: ``len(output)`` outputs, the step from tile to tile."""
 
-    stride: int
     input: Matrix
     kernel: Matrix
     output: Matrix
 
-    @property
-    def step(self) -> int:
-        """Distance between the first inputs of neighbouring tiles."""
-        return self.stride * len(self.output)
-
 
 # Toom-Cook with the points 0, 1, -1, infinity: 16 products for 4 outputs instead of 36.
 F2 = Algorithm(
-    1,
     input=((1, 0, -1, 0), (0, 1, 1, 0), (0, -1, 1, 0), (0, -1, 0, 1)),
     kernel=((1, 0, 0), (1 / 2, 1 / 2, 1 / 2), (1 / 2, -1 / 2, 1 / 2), (0, 0, 1)),
     output=((1, 1, 1, 0), (0, 1, -1, 1)),
 )
 # Points 0, 1, -1, 2, -2, infinity: 36 products for 16 outputs instead of 144.
 F4 = Algorithm(
-    1,
     input=(
         (4, 0, -5, 0, 1, 0),
         (0, -4, -4, 1, 1, 0),
@@ -75,14 +67,6 @@ F4 = Algorithm(
     ),
     output=((1, 1, 1, 1, 1, 0), (0, 1, -1, 2, -2, 0), (0, 1, 1, 4, 4, 0), (0, 1, -1, 8, -8, 1)),
 )
-# Stride 2 in two phases: even inputs meet kernel taps 0 and 2 (a minimal algorithm with 3 products), odd ones tap 1.
-# 25 products for 4 outputs instead of 36, and the backward pass multiplies no inserted zeros.
-S2 = Algorithm(
-    2,
-    input=((1, 0, -1, 0, 0), (0, 0, 1, 0, 0), (0, 0, -1, 0, 1), (0, 1, 0, 0, 0), (0, 0, 0, 1, 0)),
-    kernel=((1, 0, 0), (1, 0, 1), (0, 0, 1), (0, 1, 0), (0, 1, 0)),
-    output=((1, 1, 0, 1, 0), (0, 1, 1, 0, 1)),
-)
 
 
 # --- tiles -----------------------------------------------------------------------------------------------------------
@@ -90,37 +74,24 @@ S2 = Algorithm(
 
 def _tiles(algorithm: Algorithm, x: Array, pads: Pads) -> tuple[tuple[int, int], tuple[int, int]]:
     """Size of the output, and how many tiles cover it."""
-    rows, cols = ((n + sum(p) - 3) // algorithm.stride + 1 for n, p in zip(x.shape[1:3], pads, strict=True))
+    rows, cols = (n + sum(p) - 2 for n, p in zip(x.shape[1:3], pads, strict=True))
     m = len(algorithm.output)
     return (rows, cols), (-(-rows // m), -(-cols // m))
 
 
-def _cut(x: Array, step: int, side: int, tiles: tuple[int, int]) -> Array:
-    """Squares of ``side`` pixels, ``step`` apart, as ``[side * side, B, *tiles, C]``."""
-    rows, cols = (step * (n - 1) + 1 for n in tiles)
-    return jnp.stack([x[:, i : i + rows : step, j : j + cols : step] for i in range(side) for j in range(side)])
+def _part(images: Array, m: int) -> Array:
+    """Images cut into tiles of ``m`` pixels that do not overlap, ``[m * m, B, h, w, C]``: one transposition."""
+    batch, rows, cols, channels = images.shape
+    pieces = images.reshape(batch, rows // m, m, cols // m, m, channels).transpose(2, 4, 0, 1, 3, 5)
+    return pieces.reshape(m * m, *pieces.shape[2:])
 
 
-def _lay(squares: Array, step: int) -> Array:
-    """The adjoint of :func:`_cut`: ``[side * side, B, h, w, C]`` to images; where squares overlap they add up."""
-    side = round(squares.shape[0] ** 0.5)
-    pieces = squares.reshape(side, side, *squares.shape[1:])
-    pieces = _fold(_fold(pieces, 0, 3, step), 1, 4, step)
-    return _join(pieces.reshape(step * step, *pieces.shape[2:]))
-
-
-def _fold(pieces: Array, side_axis: int, tile_axis: int, step: int) -> Array:
-    """Add what lies beyond the first ``step`` positions of every tile to the tile after it; there is one more then."""
-    beyond = pieces.shape[side_axis] - step
-
-    def padded(part: Array, tile: tuple[int, int], missing: int) -> Array:
-        widths = [(0, 0, 0)] * part.ndim
-        widths[side_axis], widths[tile_axis] = (0, missing, 0), (*tile, 0)
-        return lax.pad(part, jnp.zeros((), part.dtype), widths)
-
-    own = lax.slice_in_dim(pieces, 0, step, axis=side_axis)
-    rest = lax.slice_in_dim(pieces, step, step + beyond, axis=side_axis)
-    return padded(own, (0, 1), 0) + padded(rest, (1, 0), step - beyond)
+def _place(squares: Array) -> Array:
+    """The inverse of :func:`_part`."""
+    m = round(squares.shape[0] ** 0.5)
+    _, batch, rows, cols, channels = squares.shape
+    y = squares.reshape(m, m, batch, rows, cols, channels).transpose(2, 3, 0, 4, 1, 5)
+    return y.reshape(batch, rows * m, cols * m, channels)
 
 
 def _apart(function: Callable[[Array], Array], x: Array) -> Array:
@@ -132,28 +103,56 @@ def _apart(function: Callable[[Array], Array], x: Array) -> Array:
 
 @jax.custom_vjp
 def _join(squares: Array) -> Array:
-    """Tiles ``[m * m, B, h, w, C]`` that do not overlap, as images: one transposition."""
-    m = round(squares.shape[0] ** 0.5)
-    _, batch, rows, cols, channels = squares.shape
-
-    def place(squares: Array) -> Array:
-        y = squares.reshape(m, m, batch, rows, cols, channels).transpose(2, 3, 0, 4, 1, 5)
-        return y.reshape(batch, rows * m, cols * m, channels)
-
-    return _apart(place, squares)
+    """:func:`_place` in a call of its own, as is its gradient."""
+    return _apart(_place, squares)
 
 
 def _join_backward(shape: tuple[int, ...], images: Array) -> tuple[Array]:
-    m = round(shape[0] ** 0.5)
-    _, batch, rows, cols, channels = shape
-
-    def take(images: Array) -> Array:
-        return images.reshape(batch, rows, m, cols, m, channels).transpose(2, 4, 0, 1, 3, 5).reshape(shape)
-
-    return (_apart(take, images),)
+    return (_apart(functools.partial(_part, m=round(shape[0] ** 0.5)), images),)
 
 
 _join.defvjp(lambda squares: (_join(squares), squares.shape), _join_backward)
+
+
+def _cut(x: Array, step: int, side: int) -> Array:
+    """Squares of ``side`` pixels, ``step`` apart, as ``[side * side, B, h, w, C]``.
+
+    Copies of tiles side by side: in two concatenations, where one of ``side * side`` slices takes seconds to compile.
+    """
+    pieces = _part(x, step)
+    pieces = pieces.reshape(step, step, *pieces.shape[1:])
+    pieces = _spread(_spread(pieces, 0, 3, side), 1, 4, side)
+    return pieces.reshape(side * side, *pieces.shape[2:])
+
+
+def _spread(pieces: Array, side_axis: int, tile_axis: int, side: int) -> Array:
+    """Lengthen every tile to ``side`` positions by the first ones of the tile after it; there is one less then."""
+    step, tiles = pieces.shape[side_axis], pieces.shape[tile_axis]
+    own = lax.slice_in_dim(pieces, 0, tiles - 1, axis=tile_axis)
+    after = lax.slice_in_dim(pieces, 1, tiles, axis=tile_axis)
+    return lax.concatenate([own, lax.slice_in_dim(after, 0, side - step, axis=side_axis)], side_axis)
+
+
+def _lay(squares: Array, step: int) -> Array:
+    """The adjoint of :func:`_cut`: ``[side * side, B, h, w, C]`` to images; where squares overlap they add up."""
+    side = round(squares.shape[0] ** 0.5)
+    pieces = squares.reshape(side, side, *squares.shape[1:])
+    pieces = _fold(_fold(pieces, 0, 3, step), 1, 4, step)
+    return _join(pieces.reshape(step * step, *pieces.shape[2:]))
+
+
+def _fold(pieces: Array, side_axis: int, tile_axis: int, step: int) -> Array:
+    """The adjoint of :func:`_spread`: what lies beyond ``step`` positions is added to the tile after it."""
+    beyond = pieces.shape[side_axis] - step
+
+    def padded(part: Array, tile: tuple[int, int], missing: int) -> Array:
+        widths = [(0, 0, 0)] * part.ndim
+        widths[side_axis], widths[tile_axis] = (0, missing, 0), (*tile, 0)
+        return lax.pad(part, jnp.zeros((), part.dtype), widths)
+
+    own = lax.slice_in_dim(pieces, 0, step, axis=side_axis)
+    rest = lax.slice_in_dim(pieces, step, step + beyond, axis=side_axis)
+    return padded(own, (0, 1), 0) + padded(rest, (1, 0), step - beyond)
 
 
 # --- the convolution -------------------------------------------------------------------------------------------------
@@ -168,11 +167,11 @@ def _transform(matrix: Matrix, x: Array, transposed: bool = False) -> Array:
 
 def _input_taps(algorithm: Algorithm, pads: Pads, x: Array) -> Array:
     _, tiles = _tiles(algorithm, x, pads)
-    side = len(algorithm.input[0])
-    reach = [(t - 1) * algorithm.step + side for t in tiles]
-    sides = [(p[0], r - n - p[0], 0) for p, r, n in zip(pads, reach, x.shape[1:3], strict=True)]
+    side, step = len(algorithm.input[0]), len(algorithm.output)
+    # One tile more than there are: every tile also needs pixels of the one after it.
+    sides = [(p[0], (t + 1) * step - n - p[0], 0) for p, t, n in zip(pads, tiles, x.shape[1:3], strict=True)]
     x = lax.pad(x, jnp.zeros((), x.dtype), [(0, 0, 0), *sides, (0, 0, 0)])
-    return _transform(algorithm.input, _cut(x, algorithm.step, side, tiles))
+    return _transform(algorithm.input, _cut(x, step, side))
 
 
 def _products(left: Array, right: Array, over: tuple[int, int]) -> Array:
@@ -205,7 +204,7 @@ def _backward(algorithm: Algorithm, pads: Pads, saved: tuple[Array, Array], dy: 
     dw = _transform(algorithm.kernel, _products(_rows(v), z, (1, 1)), transposed=True)
     dx = _transform(algorithm.input, _products(z, u, (2, 2)).reshape(v.shape), transposed=True)
     (top, _), (left, _) = pads
-    dx = _lay(dx, algorithm.step)[:, top : top + x.shape[1], left : left + x.shape[2]]
+    dx = _lay(dx, len(algorithm.output))[:, top : top + x.shape[1], left : left + x.shape[2]]
     return dx, dw.reshape(3, 3, *u.shape[1:])
 
 
@@ -213,10 +212,10 @@ _squares.defvjp(_forward, _backward)
 
 
 def winograd(algorithm: Algorithm, pads: Pads, x: Array, kernel: Array) -> Array:
-    """Convolve ``x[B, H, W, I]`` with ``kernel[3, 3, I, O]`` at the stride of the algorithm.
+    """Convolve ``x[B, H, W, I]`` with ``kernel[3, 3, I, O]`` at stride 1.
 
     Rounding errors are those of the definition times a small factor: relative to the largest output about 1e-6 for
-    ``F2`` and ``S2`` and 1e-5 for ``F4`` in float32. Differentiable in reverse mode, as often as one likes.
+    ``F2`` and 1e-5 for ``F4`` in float32. Differentiable in reverse mode, as often as one likes.
     """
     (rows, cols), _ = _tiles(algorithm, x, pads)
     return _join(_squares(algorithm, pads, x, kernel))[:, :rows, :cols]
