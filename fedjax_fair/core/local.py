@@ -135,7 +135,7 @@ def train(ctx, local: Local, phase: Phase, state: Trained, *, final: bool) -> Tr
         state = state._replace(opt=optimizer.init(state.variables['params']))
 
     def batch_of(step, key):
-        place = (step // batches, (step % batches) * size)
+        place = (jax.lax.div(step, batches), jax.lax.rem(step, batches) * size)
         position = jax.lax.dynamic_slice(orders, place, (1, size))[0]
         x, y = data.take(position)
         x = spec.preprocess(x)

@@ -68,16 +68,19 @@ def federate(
     else:
         own = partition.matched_tests(train.strata, clients, test.strata, own_tests, seed) if own_tests else own
         tests = _client_tests(test, own, len(clients))
-    used, table, sizes = _compact(clients)
+    used, table, sizes = _compact(clients, len(train.y))
+    train = train.take(used)
     facts = (pool.num_classes, groups, group_of, pool.class_names, description, pool.task)
-    labels = None if train.targets is train.y else train.y[used]
-    return Federation(name, train.x[used], train.targets[used], table, sizes, tests, *facts, labels)
+    labels = None if train.targets is train.y else train.y
+    return Federation(name, train.x, train.targets, table, sizes, tests, *facts, labels)
 
 
-def _compact(clients: partition.Clients) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The examples that any client holds, and the table and sizes of their places among those."""
-    used, place = np.unique(np.concatenate(clients), return_inverse=True)
-    return used, *index_table(np.split(place, np.cumsum([len(client) for client in clients])[:-1]))
+def _compact(clients: partition.Clients, total: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Which examples any client holds, and the table and sizes of their places among those."""
+    used = np.zeros(total, bool)
+    used[np.concatenate(clients)] = True
+    place = np.cumsum(used) - 1
+    return used, *index_table([place[client] for client in clients])
 
 
 def resolve(split: Split, pool: Pool) -> Split:

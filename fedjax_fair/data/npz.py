@@ -191,7 +191,7 @@ def _images(x: np.ndarray, source: str) -> np.ndarray:
         raise ValueError(f'--scenario: {source}: images must have channels last, [T, H, W, C], got shape {x.shape}')
     if x.dtype != np.uint8 and not np.issubdtype(x.dtype, np.floating):
         raise ValueError(f'--scenario: {source}: images must be uint8 (0..255) or floats, got {x.dtype}')
-    x = x if x.dtype == np.uint8 else x.astype(np.float32)
+    x = x if x.dtype == np.uint8 else x.astype(np.float32, copy=False)
     if x.dtype != np.uint8 and not np.isfinite(x).all():
         raise ValueError(f'--scenario: {source}: images hold NaN or infinite values')
     return x if x.ndim == 2 else with_channels(x, 1 if x.ndim == 3 else x.shape[-1])

@@ -93,7 +93,8 @@ def one_shape(images: Sequence[np.ndarray], image_size: int | None) -> np.ndarra
     if len(channels) > 1 and channels != {1, 3}:
         raise ValueError(f'--scenario: images have {sorted(channels)} channels; only grey and RGB may be mixed')
     size = _most_common_size(images) if image_size is None else (image_size, image_size)
-    return np.concatenate([with_channels(resize_images(x, size), max(channels)) for x in images])
+    fitted = [with_channels(resize_images(x, size), max(channels)) for x in images]
+    return fitted[0] if len(fitted) == 1 else np.concatenate(fitted)
 
 
 def _most_common_size(images: Sequence[np.ndarray]) -> tuple[int, int]:

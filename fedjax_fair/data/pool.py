@@ -51,7 +51,9 @@ class Pool(NamedTuple):
         return np.zeros(len(self.y), np.int32) if self.group_of is None else self.group_of
 
     def take(self, chosen: np.ndarray) -> Pool:
-        """The examples at ``chosen`` (indices or a boolean mask)."""
+        """The examples that the boolean mask ``chosen`` marks; all of them are not copied."""
+        if chosen.all():
+            return self
         group_of, masks = (None if a is None else a[chosen] for a in (self.group_of, self.masks))
         x, y, held_out = (a[chosen] for a in (self.x, self.y, self.held_out))
         return self._replace(x=x, y=y, held_out=held_out, group_of=group_of, masks=masks)

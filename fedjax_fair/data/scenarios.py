@@ -89,13 +89,15 @@ def tissue(
     client_sizes: Sequence[int] | None = None,
     test_size: int = 60,
     image_size: int = 64,
+    shift: float = 1.0,
     task: str = 'classification',
     truncate: bool = False,
 ) -> Federation:
     """Stained tissue of hospitals that stain and scan differently, one client each; see :mod:`fedjax_fair.data.tissue`.
 
     ``client_sizes`` are the training images per hospital (default 80, 60, 100, 50, 70, 40, and so on in turn);
-    ``task='segmentation'`` learns the nuclei, else the class of the whole image.
+    ``shift`` is how far hospitals differ, from 0 (all alike) to 1; ``task='segmentation'`` learns the nuclei, else the
+    class of the whole image.
     """
     sizes = tuple(client_sizes or TISSUE_SIZES)
     hospitals = num_clients or (len(sizes) if len(sizes) > 1 else len(TISSUE_SIZES))
@@ -105,10 +107,12 @@ def tissue(
         )
     if image_size < 16:
         raise ValueError(f'--image_size={image_size} must be at least 16')
+    if not 0 <= shift <= 1:
+        raise ValueError(f'--shift={shift} must be between 0 (hospitals look alike) and 1')
     if task not in ('classification', 'segmentation'):
         raise ValueError(f'--task={task} is not one of classification, segmentation')
     each = [sizes[h % len(sizes)] for h in range(hospitals)]
-    pool = tissue_pool(each, test_size, image_size, classes, data_seed)._replace(task=task)
+    pool = tissue_pool(each, test_size, image_size, classes, data_seed, shift)._replace(task=task)
     return federate(pool, name, Split('site', truncate=truncate), data_seed, description=SCENARIOS[name].description)
 
 
@@ -175,6 +179,7 @@ def make_scenario(
     client_sizes: Sequence[int] | None = None,
     npz_keys: str | None = None,
     image_size: int | None = None,
+    shift: float | None = None,
     test_size: int | None = None,
     task: str | None = None,
     truncate: bool = False,

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import jax
 import numpy as np
 
 from fedjax_fair.data.pool import Pool
@@ -34,13 +35,27 @@ class Look(NamedTuple):
     noise: float
 
 
-def look_of(hospital: int, seed: int) -> Look:
-    """The look of a hospital: the same for every image, whatever the other hospitals are."""
+MIDDLE = Look(
+    stains=np.stack([HAEMATOXYLIN, EOSIN]) / np.linalg.norm([HAEMATOXYLIN, EOSIN], axis=1, keepdims=True),
+    strength=np.array([1.25, 0.725]),
+    scale=1.0,
+    gamma=1.0,
+    light=np.zeros(2),
+    blur=0.65,
+    noise=0.035,
+)
+
+
+def look_of(hospital: int, seed: int, shift: float = 1.0) -> Look:
+    """The look of a hospital: the same for every image, whatever the other hospitals are.
+
+    ``shift`` is how far it lies from a look in the middle: at 0 all hospitals look alike, at 1 they differ as drawn.
+    """
     rng = np.random.default_rng([seed, 1, hospital])
     stains = np.stack([HAEMATOXYLIN, EOSIN]) + rng.normal(0, 0.13, (2, 3))
     stains = np.maximum(stains, 0.02)
     angle = rng.uniform(0, 2 * np.pi)
-    return Look(
+    own = Look(
         stains=stains / np.linalg.norm(stains, axis=1, keepdims=True),
         strength=rng.uniform([0.8, 0.35], [1.7, 1.1]),
         scale=rng.uniform(0.85, 1.2),
@@ -49,6 +64,7 @@ def look_of(hospital: int, seed: int) -> Look:
         blur=rng.uniform(0.2, 1.1),
         noise=rng.uniform(0.01, 0.06),
     )
+    return jax.tree.map(lambda middle, drawn: (1 - shift) * middle + shift * drawn, MIDDLE, own)
 
 
 def draw(label: int, classes: int, look: Look, size: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -96,7 +112,9 @@ def _nuclei(severity: float, look: Look, size: int, rng: np.random.Generator) ->
     return amount, mask
 
 
-def tissue_pool(sizes: Sequence[int], test_size: int, image_size: int, classes: int, seed: int) -> Pool:
+def tissue_pool(
+    sizes: Sequence[int], test_size: int, image_size: int, classes: int, seed: int, shift: float = 1.0
+) -> Pool:
     """Hospitals with ``sizes`` training images each and ``test_size`` for testing, classes equally frequent.
 
     An image depends on the seed, the hospital and its number there, so that more images or hospitals add to what there
@@ -104,7 +122,7 @@ def tissue_pool(sizes: Sequence[int], test_size: int, image_size: int, classes: 
     """
     x, y, masks, held_out, group_of = [], [], [], [], []
     for hospital, size in enumerate(sizes):
-        look = look_of(hospital, seed)
+        look = look_of(hospital, seed, shift)
         for kind, count in enumerate((size, test_size)):
             for number in range(count):
                 rng = np.random.default_rng([seed, 2, hospital, kind, number])

@@ -4,9 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import jax
 import jax.numpy as jnp
 
 from fedjax_fair.core.types import Array
+
+
+def cross_entropy(logits: Array, y: Array) -> Array:
+    """``log sum_k exp(logits_k) - logits_y`` for integer labels of any shape, as optax has it.
+
+    The label's logit is selected, not gathered: the gradient of a gather is a scatter, several operations a step.
+
+    >>> cross_entropy(jnp.array([0.0, 0.0]), jnp.array(1)).round(4).item()
+    0.6931
+    """
+    own = jnp.arange(logits.shape[-1]) == y[..., None]
+    return jax.nn.logsumexp(logits, axis=-1) - jnp.where(own, logits, 0).sum(-1)
 
 
 def most_likely(logits: Array) -> Array:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
-import optax
 
 from fedjax_fair.core.types import Array, Task
-from fedjax_fair.metrics.parts import count_classes, masked_average, most_likely
+from fedjax_fair.metrics.parts import count_classes, cross_entropy, masked_average, most_likely
 
 SMOOTH = 1e-5
 LOSSES = ('joint', 'ce', 'dice', 'joint_batch', 'dice_batch')
@@ -15,7 +14,7 @@ LOSSES = ('joint', 'ce', 'dice', 'joint_batch', 'dice_batch')
 
 def pixel_cross_entropy(logits: Array, y: Array) -> Array:
     """Mean cross-entropy over the pixels of each image: ``logits[B, H, W, K]`` and ``y[B, H, W]`` give ``[B]``."""
-    losses = optax.softmax_cross_entropy_with_integer_labels(logits, y.astype(jnp.int32))
+    losses = cross_entropy(logits, y)
     return losses.mean(tuple(range(1, losses.ndim)))
 
 

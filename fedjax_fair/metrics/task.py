@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
-import optax
 
 from fedjax_fair.core.types import Array, Task
 from fedjax_fair.metrics.classification import (
@@ -19,7 +18,7 @@ from fedjax_fair.metrics.classification import (
     pair_wins,
 )
 from fedjax_fair.metrics.multilabel import multilabel
-from fedjax_fair.metrics.parts import count_classes, masked_average, most_likely
+from fedjax_fair.metrics.parts import count_classes, cross_entropy, masked_average, most_likely
 from fedjax_fair.metrics.segmentation import segmentation
 
 
@@ -53,7 +52,7 @@ def classification(num_classes: int) -> Task:
 
 
 def _losses(logits: Array, y: Array, mask: Array | None = None) -> Array:
-    return optax.softmax_cross_entropy_with_integer_labels(logits, y)
+    return cross_entropy(logits, y)
 
 
 def _record(logits: Array, y: Array) -> dict[str, Array]:

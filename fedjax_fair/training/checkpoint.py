@@ -1,12 +1,12 @@
-"""Checkpoints with Orbax: atomic, asynchronous, the newest few kept."""
+"""Checkpoints with Orbax: atomic, asynchronous, the newest few kept. Orbax is imported with the first of them."""
 
 from __future__ import annotations
 
+import functools
 import pathlib
 from typing import Any
 
 import jax
-import orbax.checkpoint as ocp
 
 from fedjax_fair.core.types import FedState
 
@@ -20,23 +20,33 @@ class Checkpoints:
     """
 
     def __init__(self, run_dir: pathlib.Path, keep: int = 2):
-        options = ocp.CheckpointManagerOptions(max_to_keep=keep, create=True)
-        self._manager = ocp.CheckpointManager((run_dir / FOLDER).absolute(), options=options)
+        self._folder, self._keep = (run_dir / FOLDER).absolute(), keep
+
+    @functools.cached_property
+    def _manager(self) -> Any:
+        import orbax.checkpoint as ocp
+
+        options = ocp.CheckpointManagerOptions(max_to_keep=self._keep, create=True)
+        return ocp.CheckpointManager(self._folder, options=options)
 
     @property
     def latest(self) -> int | None:
         """The round of the newest checkpoint."""
-        return self._manager.latest_step()
+        return self._manager.latest_step() if self._folder.exists() else None
 
     def save(self, round: int, states: FedState, tallies: dict[str, Any]) -> None:
         """Start saving; the states may be donated as soon as this returns."""
-        if self._manager.latest_step() == round:
+        import orbax.checkpoint as ocp
+
+        if self.latest == round:
             return
         args = ocp.args.Composite(state=ocp.args.StandardSave(states._asdict()), tallies=ocp.args.JsonSave(tallies))
         self._manager.save(round, args=args)
 
     def restore(self, like: FedState) -> tuple[FedState, dict[str, Any]]:
         """The newest checkpoint, placed on devices as ``like`` is."""
+        import orbax.checkpoint as ocp
+
         shapes = jax.tree.map(ocp.utils.to_shape_dtype_struct, like._asdict())
         args = ocp.args.Composite(state=ocp.args.StandardRestore(shapes), tallies=ocp.args.JsonRestore())
         found = self._manager.restore(self.latest, args=args)
@@ -44,5 +54,6 @@ class Checkpoints:
 
     def close(self) -> None:
         """Wait for what is still being written."""
-        self._manager.wait_until_finished()
-        self._manager.close()
+        if '_manager' in vars(self):
+            self._manager.wait_until_finished()
+            self._manager.close()

@@ -55,6 +55,7 @@ class Config:
     test_size: int | None = setting(None, 'test examples of each domain', 'data')
     npz_keys: str | None = setting(None, 'names of arrays, such as site:hospital,split:fold', 'data')
     image_size: int | None = setting(None, 'side to which images are resized', 'data')
+    shift: float | None = setting(None, 'how far the hospitals of tissue differ: 0 not at all, 1 by default', 'data')
     truncate: bool = setting(False, 'cut all clients to the size of the smallest', 'data')
     # evaluation
     eval_every: int = setting(5, 'rounds between evaluations', 'evaluation')

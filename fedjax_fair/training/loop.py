@@ -65,8 +65,8 @@ class _Runner:
         self.tallies: dict[str, Any] = {'seconds': 0.0, 'compile_seconds': 0.0, 'sums': {}}
         self.evaluators: dict[tuple[str, ...], Any] = {}
         self.states = experiment.program.init(experiment.lanes)
-        self.checkpoints = Checkpoints(out) if self.config.checkpoint_every or resume else None
-        if resume and self.checkpoints and self.checkpoints.latest is not None:
+        self.checkpoints = Checkpoints(out)
+        if resume and self.checkpoints.latest is not None:
             self.states, self.tallies = self.checkpoints.restore(self.states)
             self.done = int(np.asarray(self.states.round)[0])
         for folder, point in zip(folders, experiment.points, strict=True):
@@ -85,8 +85,7 @@ class _Runner:
             self._rounds(stop, display)
             if self.done < self.config.rounds:
                 self._stop()
-            if self.checkpoints:
-                self.checkpoints.close()
+            self.checkpoints.close()
             summaries = self._finish()
             if stop.asked:
                 raise self._interrupted(f'results in {self.out}')
@@ -175,11 +174,10 @@ class _Runner:
 
     def _checkpoint(self) -> None:
         every = self.config.checkpoint_every
-        if self.checkpoints and every and (self.done % every == 0 or self.done == self.config.rounds):
+        if every and (self.done % every == 0 or self.done == self.config.rounds):
             self.checkpoints.save(self.done, self.states, self.tallies)
 
     def _stop(self) -> None:
-        self.checkpoints = self.checkpoints or Checkpoints(self.out)
         self.checkpoints.save(self.done, self.states, self.tallies)
         self.checkpoints.close()
         raise self._interrupted(f'checkpoint in {self.out / FOLDER}')

@@ -7,8 +7,8 @@ from fedjax_fair.data import contact_sheet, describe, make_scenario
 from fedjax_fair.data.tissue import draw, look_of, tissue_pool
 
 
-def pool(sizes=(6, 6, 6), test_size=4, image_size=32, classes=2, seed=0):
-    return tissue_pool(sizes, test_size, image_size, classes, seed)
+def pool(sizes=(6, 6, 6), test_size=4, image_size=32, classes=2, seed=0, shift=1.0):
+    return tissue_pool(sizes, test_size, image_size, classes, seed, shift)
 
 
 def test_shapes_classes_and_hospitals():
@@ -56,6 +56,17 @@ def test_hospitals_look_different_and_classes_of_one_hospital_alike():
     assert colours.mean(1).std(0).mean() > 2 * np.abs(colours[:, 0] - colours[:, 1]).mean() / 2
 
 
+def test_the_shift_between_hospitals_can_be_turned_down_to_none():
+    def spread(shift):
+        found = pool(sizes=(20,) * 4, shift=shift)
+        return np.std([found.x[found.group_of == h].mean((0, 1, 2)) for h in range(4)], axis=0).mean()
+
+    none, half, full = map(spread, (0.0, 0.5, 1.0))
+    assert full > 1.5 * half > 1.5 * 3 * none
+    for one, other in zip(look_of(0, 0, shift=0), look_of(5, 3, shift=0), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 def test_the_scenario_gives_one_client_per_hospital(tmp_path):
     federation = make_scenario('tissue', num_clients=3, client_sizes=(4,), test_size=2, image_size=32)
     assert federation.num_clients == 3 and federation.task == 'classification'
@@ -80,6 +91,7 @@ def test_masks_are_learned_on_request():
     [
         ({'client_sizes': (4, 5), 'num_clients': 3}, r'--client_sizes=4,5 must be one size or 3, one per hospital'),
         ({'image_size': 8}, r'--image_size=8 must be at least 16'),
+        ({'shift': 1.5}, r'--shift=1.5 must be between 0'),
         ({'task': 'multilabel'}, r'--task=multilabel is not one of classification, segmentation'),
         ({'alpha': 0.5}, r'--alpha=0.5 does not apply to --scenario=tissue'),
     ],
