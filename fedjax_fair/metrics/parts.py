@@ -18,7 +18,7 @@ def cross_entropy(logits: Array, y: Array) -> Array:
     >>> cross_entropy(jnp.array([0.0, 0.0]), jnp.array(1)).round(4).item()
     0.6931
     """
-    own = jnp.arange(logits.shape[-1]) == y[..., None]
+    own = jax.nn.one_hot(y, logits.shape[-1], dtype=bool)
     return jax.nn.logsumexp(logits, axis=-1) - jnp.where(own, logits, 0).sum(-1)
 
 
