@@ -143,3 +143,9 @@ def test_a_run_repeated_from_its_config_gives_equal_metrics(done, tmp_path):
     (again,) = run(read_config(out), tmp_path / 'again', quiet=True)
     assert (tmp_path / 'again' / 'metrics.jsonl').read_text() == (out / 'metrics.jsonl').read_text()
     assert json.dumps(again['metrics']) == json.dumps(summary['metrics'])
+
+
+def test_an_option_of_zero_is_an_option():
+    config = Config(scenario='tissue', num_clients=2, client_sizes=(2,), test_size=2, image_size=16)
+    looks_alike, differing = (load_federation(dataclasses.replace(config, shift=shift)) for shift in (0.0, None))
+    assert np.any(looks_alike.x != differing.x)
