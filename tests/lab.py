@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import pathlib
 from collections.abc import Callable
 
 import jax
@@ -21,6 +22,8 @@ NOBODY = len(SIZES)
 FEDERATION = tiny_federation(SIZES)
 LOCAL = Local(epochs=2, batch_size=4, lr=0.1)
 KEY = 7
+
+GOLDEN = pathlib.Path(__file__).parent / 'golden'  # numbers of published code
 
 
 def floats(recipe: str) -> dict[str, float]:

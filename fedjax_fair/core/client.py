@@ -14,6 +14,8 @@ from fedjax_fair.core import tree
 from fedjax_fair.core.client_map import shared_max
 from fedjax_fair.core.types import Array, Aux, Batch, Method, Model, Output, Phase, PyTree, Run, Task, Variables
 
+Losses = Callable[[Array, Array, Array | None], Array]
+
 
 class ClientData(NamedTuple):
     """One client's training set inside the flat arrays."""
@@ -160,24 +162,25 @@ class Context:
 
     # --- services over the whole training set -------------------------------------------------------------------------
 
-    def loss(self, variables: Variables) -> Array:
-        """Mean plain loss."""
-        return self._once('loss', variables, self._loss)
+    def loss(self, variables: Variables, losses: Losses | None = None) -> Array:
+        """Mean of the task's plain losses, or of those given: ``losses(logits, y, mask)``."""
+        if losses is not None:
+            return self._loss(variables, losses)
+        return self._once('loss', variables, lambda variables: self._loss(variables, self.spec.task.losses))
 
-    def _loss(self, variables: Variables) -> Array:
-        def losses(batch):
-            out = self.apply(variables, batch.x, batch.mask, False)
-            return jnp.sum(jnp.where(batch.mask, self.spec.task.losses(out.logits, batch.y, batch.mask), 0))
+    def _loss(self, variables: Variables, losses: Losses) -> Array:
+        return self._sum_over_batches(lambda batch: self._total(variables, losses, batch)) / self._count()
 
-        return self._sum_over_batches(losses) / self._count()
+    def _total(self, variables: Variables, losses: Losses, batch: Batch) -> Array:
+        out = self.apply(variables, batch.x, batch.mask, False)
+        return jnp.sum(jnp.where(batch.mask, losses(out.logits, batch.y, batch.mask), 0))
 
-    def gradient(self, variables: Variables) -> PyTree:
-        """Gradient of the mean plain loss."""
+    def gradient(self, variables: Variables, losses: Losses | None = None) -> PyTree:
+        """Gradient of :meth:`loss`."""
 
         def of_batch(batch):
             def total(params):
-                out = self.apply({**variables, 'params': params}, batch.x, batch.mask, False)
-                return jnp.sum(jnp.where(batch.mask, self.spec.task.losses(out.logits, batch.y, batch.mask), 0))
+                return self._total({**variables, 'params': params}, losses or self.spec.task.losses, batch)
 
             return jax.grad(total)(variables['params'])
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from fedjax_fair.core.types import Method
-from fedjax_fair.methods import drift, server_optimizers, weights
+from fedjax_fair.methods import drift, server_optimizers, sharpness, weights
 
 RECIPES: dict[str, Callable[..., list[Method]]] = {
     'fedavg': weights.fedavg,
@@ -18,6 +18,11 @@ RECIPES: dict[str, Callable[..., list[Method]]] = {
     'fednova': weights.fednova,
     'qfedavg': weights.qfedavg,
     'qffl': weights.qffl,
+    'logit_adjust': sharpness.logit_adjust,
+    'salt': sharpness.salt,
+    'saga': sharpness.saga,
+    'fedism': sharpness.fedism,
+    'fedism_plus': sharpness.fedism_plus,
     'fedavgm': server_optimizers.server_momentum,
     'fedadam': server_optimizers.server_adam,
     'fedyogi': server_optimizers.server_yogi,

@@ -164,7 +164,7 @@ class _ScriptedContext(client.Context):
 
     given: dict[str, Array] = dataclasses.field(default_factory=dict)
 
-    def loss(self, variables: Variables) -> Array:
+    def loss(self, variables: Variables, losses: client.Losses | None = None) -> Array:
         return self._said('loss' if variables is self.variables else 'local_loss')
 
     def balanced_accuracy(self, variables: Variables) -> Array:
