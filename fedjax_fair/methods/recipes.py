@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from fedjax_fair.core.types import Method
-from fedjax_fair.methods import drift, server_optimizers, sharpness, weights
+from fedjax_fair.methods import agnostic, drift, server_optimizers, sharpness, weights
 
 RECIPES: dict[str, Callable[..., list[Method]]] = {
     'fedavg': weights.fedavg,
@@ -18,6 +18,11 @@ RECIPES: dict[str, Callable[..., list[Method]]] = {
     'fednova': weights.fednova,
     'qfedavg': weights.qfedavg,
     'qffl': weights.qffl,
+    'afl': agnostic.afl,
+    'afl_worst': agnostic.afl_worst,
+    'fairfed': agnostic.fairfed,
+    'fedga': agnostic.fedga,
+    'fedce': agnostic.fedce,
     'logit_adjust': sharpness.logit_adjust,
     'salt': sharpness.salt,
     'saga': sharpness.saga,

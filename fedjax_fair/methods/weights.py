@@ -26,7 +26,8 @@ def uniform() -> list[Method]:
     return [Method('uniform', score=lambda view, updates: jnp.zeros_like(view.n))]
 
 
-def _probe_loss(ctx) -> dict[str, Array]:
+def probe_loss(ctx) -> dict[str, Array]:
+    """The mean training loss of the incoming model."""
     return {'loss': ctx.loss(ctx.variables)}
 
 
@@ -43,7 +44,7 @@ def qfedavg(q: float = 1.0) -> list[Method]:
     def score(view, updates):
         return q * jnp.log(view.reports['loss'] + TINY)
 
-    return [Method('qfedavg', probe=_probe_loss, score=score)]
+    return [Method('qfedavg', probe=probe_loss, score=score)]
 
 
 def qffl(q: float = 0.1) -> list[Method]:
@@ -72,7 +73,7 @@ def qffl(q: float = 0.1) -> list[Method]:
         total = jnp.sum(powers)
         return optax.tree.scale(total / jnp.maximum(total + jnp.sum(curvature), TINY), update)
 
-    return [Method('qffl', probe=_probe_loss, report=report, score=score, finish=finish)]
+    return [Method('qffl', probe=probe_loss, report=report, score=score, finish=finish)]
 
 
 def step_mass(steps: Array, momentum) -> Array:
