@@ -134,7 +134,9 @@ def fedga(step: float = 0.05) -> list[Method]:
     def commit(view, updates, weights, update):
         return None, {'weight': adjusted(view), 'local_loss': view.reports['local_loss']}
 
-    score = lambda view, updates: jnp.log(adjusted(view))  # noqa: E731
+    def score(view, updates):
+        return jnp.log(adjusted(view))
+
     return [Method('fedga', init=init, probe=probe_loss, report=report, score=score, commit=commit)]
 
 
