@@ -24,6 +24,8 @@ LOCAL = Local(epochs=2, batch_size=4, lr=0.1)
 KEY = 7
 
 GOLDEN = pathlib.Path(__file__).parent / 'golden'  # numbers of published code
+FFL4MIA_PARAMS = ('fc1_weight', 'fc1_bias', 'bn_weight', 'bn_bias', 'fc2_weight', 'fc2_bias')  # of its golden network
+FFL4MIA_STATS = ('bn_running_mean', 'bn_running_var')
 
 
 def floats(recipe: str) -> dict[str, float]:

@@ -24,9 +24,15 @@ Point = dict[str, Any]
 
 
 def rounds_of(
-    model: Model, task: Task, x: np.ndarray, y: np.ndarray, clients: int, batch: int, rounds: int,
+    model: Model,
+    task: Task,
+    x: np.ndarray,
+    y: np.ndarray,
+    clients: int,
+    batch: int,
+    rounds: int,
     methods: Sequence[Method] = (),
-) -> Point:  # fmt: skip
+) -> Point:
     """Seconds of a round (the fastest) and of the first one, parameters and peak memory.
 
     The examples are dealt out to ``clients`` of equal size, which all take part, for one epoch.
@@ -34,9 +40,7 @@ def rounds_of(
     where = np.arange(len(x), dtype=np.int32).reshape(clients, -1)
     sizes = np.full(clients, where.shape[1], np.int32)
     data = Examples(*map(jnp.asarray, (x, y, where, sizes)))
-    algorithm = build(
-        model, task, methods, sizes=sizes, example=x[0], local=Local(batch_size=batch, lr=0.01)
-    )  # fmt: skip
+    algorithm = build(model, task, methods, sizes=sizes, example=x[0], local=Local(batch_size=batch, lr=0.01))
     state = jax.jit(algorithm.init)(jax.random.key(0))
     everyone = jnp.arange(clients, dtype=jnp.int32)
     step = jax.jit(lambda s, d, key: algorithm.round(s, cohort_of(d, everyone), key)[0], donate_argnums=0)

@@ -12,9 +12,9 @@ import jax.numpy as jnp
 from fedjax_fair.core import local as local_training
 from fedjax_fair.core import tree
 from fedjax_fair.core.client_map import shared_max
-from fedjax_fair.core.types import Array, Aux, Batch, Method, Model, Output, Phase, PyTree, Run, Task, Variables
+from fedjax_fair.core.types import Array, Aux, Batch, Losses, Method, Model, Output, Phase, PyTree, Run, Task, Variables
 
-Losses = Callable[[Array, Array, Array | None], Array]
+AUGMENTED = 2**31 - 1  # sets the keys of an augmented training set apart from those of training
 
 
 class ClientData(NamedTuple):
@@ -116,8 +116,8 @@ class Context:
 
     ``server`` and ``row`` are the hook's own method's entries; ``variables`` the model after download; ``probe`` all
     that was measured before training; ``steps`` this round's number of optimisation steps. ``train`` is False while
-    evaluating. ``loss``, ``gradient``, ``balanced_accuracy`` and ``features`` run over the client's whole training set
-    in evaluation mode.
+    evaluating. ``loss``, ``loss_and_gradient``, ``balanced_accuracy`` and ``features`` run over the client's whole
+    training set in evaluation mode.
     """
 
     spec: Spec
@@ -134,6 +134,7 @@ class Context:
     phase: str = ''
     me: str = ''
     memo: dict[str, Any] | None = None
+    augment_key: Array | None = None
 
     def of(self, method: Method) -> Context:
         """The same context as this method sees it."""
@@ -175,17 +176,22 @@ class Context:
         out = self.apply(variables, batch.x, batch.mask, False)
         return jnp.sum(jnp.where(batch.mask, losses(out.logits, batch.y, batch.mask), 0))
 
-    def gradient(self, variables: Variables, losses: Losses | None = None) -> PyTree:
-        """Gradient of :meth:`loss`."""
+    def loss_and_gradient(self, variables: Variables, losses: Losses | None = None) -> tuple[Array, PyTree]:
+        """:meth:`loss` and its gradient with respect to the parameters, from the same passes."""
 
         def of_batch(batch):
             def total(params):
                 return self._total({**variables, 'params': params}, losses or self.spec.task.losses, batch)
 
-            return jax.grad(total)(variables['params'])
+            return jax.value_and_grad(total)(variables['params'])
 
         count = self._count()
         return jax.tree.map(lambda g: g / count.astype(g.dtype), self._sum_over_batches(of_batch))
+
+    def augmented(self, number: int) -> Context:
+        """The same client, whose whole training set is seen as training augments it; each number another draw."""
+        key = jax.random.fold_in(jax.random.fold_in(self.key, AUGMENTED), number)
+        return dataclasses.replace(self, augment_key=key, memo=None)
 
     def balanced_accuracy(self, variables: Variables) -> Array:
         """Mean recall over the classes this client holds."""
@@ -225,8 +231,11 @@ class Context:
         place = start + jnp.arange(size)
         here = jnp.minimum(place, self.data.where.shape[0] - 1)
         x, y = self.data.take(here)
+        x = self.spec.preprocess(x)
+        if self.augment_key is not None and self.spec.augment is not None:
+            x, y = local_training.augmented(self.spec.augment, jax.random.fold_in(self.augment_key, start), x, y)
         quiet = dataclasses.replace(self, train=False)
-        x, _ = self.spec.transform(quiet, start_scratch(quiet), self.spec.preprocess(x))
+        x, _ = self.spec.transform(quiet, start_scratch(quiet), x)
         return Batch(x, y, (place < self.data.where.shape[0]) & self.data.ex_mask[here])
 
     def _sum_over_batches(self, fn: Callable[[Batch], PyTree]) -> PyTree:

@@ -59,10 +59,11 @@ class View:
         """Number of clients that take part, never the number of slots."""
         return jnp.sum(self.mask.astype(self.n.dtype))
 
-    def shares(self) -> Array:
-        """``n[c] / sum n`` over the clients that take part."""
-        n = jnp.where(self.mask, self.n, 0)
-        return n / jnp.maximum(jnp.sum(n), 1)
+    def shares(self, values: Array | None = None) -> Array:
+        """``values[C]`` (the numbers of examples) over their sum, of the clients that take part; 0 for the others."""
+        values = jnp.where(self.mask, self.n if values is None else values, 0)
+        total = jnp.sum(values)
+        return values / jnp.where(total == 0, 1, total)
 
     def mean(self, values: Array) -> Array:
         """Plain mean of ``values[C, ...]`` over the clients that take part."""

@@ -13,6 +13,7 @@ import numpy as np
 PyTree = Any
 Array = jax.Array
 Variables = dict[str, PyTree]  # {'params': ..., 'batch_stats': ...}
+Losses = Callable[[Array, Array, Array | None], Array]  # (logits, y, mask) -> one loss per example
 
 
 # --- models and tasks ------------------------------------------------------------------------------------------------
@@ -49,7 +50,7 @@ class Task(NamedTuple):
 
     name: str
     num_classes: int
-    losses: Callable[[Array, Array, Array | None], Array]
+    losses: Losses
     record: Callable[[Array, Array], PyTree]
     metrics: Callable[[PyTree, Array, Array], dict[str, Array]]
     predict: Callable[[Array], Array]

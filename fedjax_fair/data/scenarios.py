@@ -186,13 +186,14 @@ def make_scenario(
 ) -> Federation:
     """The federation ``spec`` names: one of :data:`SCENARIOS`, or ``npz:PATH[,PATH...]``.
 
-    None (False for ``truncate``) leaves an option to the scenario; an option the scenario does not read is an error.
+    None, False or an empty sequence leaves an option to the scenario; one the scenario does not read is an error.
 
     >>> make_scenario('gaussian_toy_1').num_clients
     2
     """
     options = dict(locals())
-    given: dict[str, Any] = {k: v for k, v in options.items() if k != 'spec' and v is not None and v is not False}
+    absent = (None, False, ())
+    given: dict[str, Any] = {k: v for k, v in options.items() if k != 'spec' and not any(v is a for a in absent)}
     name, _, argument = spec.partition(':')
     if name not in SCENARIOS:
         raise ValueError(f'--scenario={spec} is unknown; choose one of {", ".join(scenario_names())}')

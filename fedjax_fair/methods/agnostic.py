@@ -7,10 +7,8 @@ import jax.numpy as jnp
 import optax
 
 from fedjax_fair.core.types import Method
-from fedjax_fair.methods.weights import probe_loss
+from fedjax_fair.methods.weights import NEVER, probe_loss, remember_nothing
 from fedjax_fair.ops import gram, project_simplex
-
-NEVER = -1.0  # the weight of a client that has not taken part yet
 
 
 def afl(gamma: float = 0.01, average: bool = False) -> list[Method]:
@@ -65,10 +63,6 @@ def afl_worst() -> list[Method]:
     return [Method('afl_worst', probe=probe_loss, score=score)]
 
 
-def _remembered(init_row):
-    return lambda variables, run: (None, jnp.asarray(init_row, jnp.zeros(0).dtype))
-
-
 def fairfed(beta: float = 1.0, fixed: bool = False) -> list[Method]:
     """FairFed: weights move away from clients whose accuracy is far from the federation's.
 
@@ -85,14 +79,12 @@ def fairfed(beta: float = 1.0, fixed: bool = False) -> list[Method]:
         share, accuracy = view.shares(), view.reports['balanced_accuracy']
         away = jnp.abs(accuracy - jnp.sum(share * accuracy)) if fixed else accuracy * (1 - share)
         new = jnp.maximum(view.rows - beta * (away - view.mean(away)), 0)
-        new = jnp.where(view.mask, jnp.where(view.rows < 0, share, new), 0)
-        total = jnp.sum(new)
-        return jnp.where(total > 0, new / jnp.where(total > 0, total, 1), share)
+        return view.shares(jnp.where(view.rows < 0, share, new))
 
     return [
         Method(
             'fairfed',
-            init=_remembered(NEVER),
+            init=remember_nothing,
             probe=lambda ctx: {'balanced_accuracy': ctx.balanced_accuracy(ctx.variables)},
             score=lambda view, updates: jnp.log(moved(view)),
             commit=lambda view, updates, weights, update: (None, moved(view)),
@@ -170,40 +162,38 @@ def fedce(combine: str = 'times') -> list[Method]:
         without = jax.tree.map(lambda w, own: (w - c * own) / jnp.maximum(1 - c, 1e-6), ctx.variables, ctx.row)
         return {'balanced_accuracy': ctx.balanced_accuracy(without)}
 
-    def contribution(view, updates):
-        """The entries of this cohort after the round."""
-        own = jax.tree.map(lambda table: jnp.take(table, view.ids, mode='clip'), view.server)
-        c = jnp.where(view.mask, own['c'], 0)
+    def revise(view, updates):
+        """Each update's cosine to what the others say together."""
+        c = jnp.where(view.mask, jnp.take(view.server['c'], view.ids, mode='clip'), 0)
         overlap = gram(updates, view.mask)
         rest = c @ overlap - c * jnp.diagonal(overlap)  # <D_k, sum_j c_j D_j - c_k D_k>
         square = c @ overlap @ c - 2 * c * (c @ overlap) + c**2 * jnp.diagonal(overlap)
         cosine = rest / jnp.maximum(jnp.sqrt(jnp.diagonal(overlap) * jnp.maximum(square, 0)), 1e-12)
+        return updates, {'cosine': cosine}
+
+    def contribution(view):
+        """The entries of this cohort after the round."""
+        own = jax.tree.map(lambda table: jnp.take(table, view.ids, mode='clip'), view.server)
         rounds = own['rounds'] + 1
         accuracy = jnp.where(own['rounds'] > 0, view.reports['balanced_accuracy'], 0)
-        sums = {'accuracy': own['accuracy'] + accuracy, 'cosine': own['cosine'] + cosine}
-        error, apart = (_shares(view, 1 - sums[name] / rounds) for name in ('accuracy', 'cosine'))
-        new = own['new'] + _shares(view, apart * error if combine == 'times' else apart + error)
+        sums = {'accuracy': own['accuracy'] + accuracy, 'cosine': own['cosine'] + view.reports['cosine']}
+        error, apart = (view.shares(1 - sums[name] / rounds) for name in ('accuracy', 'cosine'))
+        new = own['new'] + view.shares(apart * error if combine == 'times' else apart + error)
         return {**sums, 'new': new, 'rounds': rounds, 'c': new / rounds}
 
     def commit(view, updates, weights, update):
         places = jnp.where(view.mask, view.ids, view.run.num_clients)
-        found = contribution(view, updates)
+        found = contribution(view)
         return jax.tree.map(lambda table, rows: table.at[places].set(rows, mode='drop'), view.server, found), None
 
     return [
         Method(
             'fedce',
-            needs_all=True,
             init=init,
             probe=probe,
             report=lambda ctx, scratch, before, after: (after, {}),
-            score=lambda view, updates: jnp.log(contribution(view, updates)['c']),
+            revise=revise,
+            score=lambda view, updates: jnp.log(contribution(view)['c']),
             commit=commit,
         )
     ]
-
-
-def _shares(view, values):
-    values = jnp.where(view.mask, values, 0)
-    total = jnp.sum(values)
-    return values / jnp.where(total == 0, 1, total)

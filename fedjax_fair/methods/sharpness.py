@@ -5,10 +5,9 @@ from __future__ import annotations
 import jax.numpy as jnp
 
 from fedjax_fair.core.client import masked_mean
-from fedjax_fair.core.types import Array, Method
-from fedjax_fair.ops import gsam_gradient, log_prior, sharpness, sharpness_weights
-
-NEVER = -1.0  # the weight of a client that has not taken part yet
+from fedjax_fair.core.types import Array, Losses, Method
+from fedjax_fair.methods.weights import remember_nothing
+from fedjax_fair.ops import adjusted_logits, gsam_gradient, sharpness, sharpness_weights
 
 
 def _radius(schedule: str, owner: str):
@@ -24,13 +23,11 @@ def _radius(schedule: str, owner: str):
     return radius
 
 
-def _adjusted(ctx, tau):
+def _adjusted(ctx, tau) -> Losses:
     """The task's losses of logits that are moved by the client's own class frequencies."""
-    prior = log_prior(ctx.label_counts, tau)
 
     def losses(logits: Array, y: Array, mask: Array | None) -> Array:
-        offset = prior.reshape((1,) * (logits.ndim - 1) + (-1,)).astype(logits.dtype)
-        return ctx.spec.task.losses(logits + offset, y, mask)
+        return ctx.spec.task.losses(adjusted_logits(logits, ctx.label_counts, tau), y, mask)
 
     return losses
 
@@ -86,6 +83,7 @@ def saga(
     schedule: str = 'constant',
     at: str = 'global',
     logit_adjusted: bool = False,
+    augment: bool = False,
 ) -> list[Method]:
     """SAGA: clients whose loss is sharper count more, so that all become equally flat.
 
@@ -95,11 +93,11 @@ def saga(
     examples does not enter. A client that takes part for the first time has no past: ``w_k = w~_k``; shares are of the
     cohort.
 
-    ``at='local'`` measures at the trained model instead. ``logit_adjusted`` measures the adjusted loss.
-    ``schedule`` is that of :func:`salt`.
+    ``at='local'`` measures at the trained model instead. ``logit_adjusted`` measures the adjusted loss. ``augment``
+    lets loss, gradient and risen loss each see the data augmented anew, as the authors do: noisier, and ``S_k`` may be
+    negative. ``schedule`` is that of :func:`salt`.
 
-    Reference: see :func:`salt`. The authors measure on three differently augmented copies of the data; here all three
-    passes see the data as it is.
+    Reference: see :func:`salt`.
     """
     radius = _radius(schedule, 'saga')
     if at not in ('global', 'local'):
@@ -107,12 +105,15 @@ def saga(
 
     def measured(ctx, variables):
         losses = _adjusted(ctx, 1.0) if logit_adjusted else None
+        first, risen = (ctx.augmented(0), ctx.augmented(1)) if augment else (ctx, ctx)
+        known = first.loss_and_gradient(variables, losses)
+        if augment:  # the loss is a draw of its own
+            known = ctx.augmented(2).loss(variables, losses), known[1]
 
         def loss(params):
-            return ctx.loss({**variables, 'params': params}, losses)
+            return risen.loss({**variables, 'params': params}, losses)
 
-        grads = ctx.gradient(variables, losses)
-        return {'sharpness': sharpness(loss, variables['params'], radius(rho, ctx), grads)}
+        return {'sharpness': sharpness(loss, variables['params'], radius(rho, ctx), known)}
 
     def blended(view):
         new = sharpness_weights(view.reports['sharpness'], q, view.mask)
@@ -121,7 +122,7 @@ def saga(
     return [
         Method(
             'saga',
-            init=lambda variables, run: (None, jnp.asarray(NEVER, jnp.zeros(0).dtype)),
+            init=remember_nothing,
             probe=(lambda ctx: measured(ctx, ctx.variables)) if at == 'global' else None,
             report=(lambda ctx, scratch, before, after: (ctx.row, measured(ctx, after))) if at == 'local' else None,
             needs_all=at == 'local',
@@ -131,17 +132,24 @@ def saga(
     ]
 
 
-def fedism(rho: float = 0.05, alpha: float = 0.1, q: float = 2.0, beta: float = 0.5, tau: float = 1.0) -> list[Method]:
+def fedism(
+    rho: float = 0.05,
+    alpha: float = 0.1,
+    q: float = 2.0,
+    beta: float = 0.5,
+    tau: float = 1.0,
+    schedule: str = 'constant',
+) -> list[Method]:
     """FedISM: logit adjustment, sharpness-aware local training and sharpness-driven weights.
 
     :func:`logit_adjust` (``tau``), :func:`salt` (``rho``, ``alpha``) and :func:`saga` (``q``, ``beta``, ``rho``);
     ``tau = rho = q = 0`` and ``beta = 1`` are the uniform mean of plainly trained models.
     """
-    return [*logit_adjust(tau), *salt(rho, alpha), *saga(q, beta, rho)]
+    return [*logit_adjust(tau), *salt(rho, alpha, schedule), *saga(q, beta, rho, schedule)]
 
 
 def fedism_plus(
     rho: float = 0.05, alpha: float = 0.1, q: float = 2.0, beta: float = 0.5, tau: float = 1.0
 ) -> list[Method]:
     """FedISM+: FedISM whose radius grows over the rounds, ``rho ((t + 1) / T)^0.5``."""
-    return [*logit_adjust(tau), *salt(rho, alpha, 'sqrt'), *saga(q, beta, rho, 'sqrt')]
+    return fedism(rho, alpha, q, beta, tau, schedule='sqrt')

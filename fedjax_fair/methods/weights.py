@@ -9,6 +9,7 @@ import optax
 from fedjax_fair.core.types import Array, Method
 
 TINY = 1e-10
+NEVER = -1.0  # the remembered weight of a client that has not taken part yet
 
 
 def fedavg() -> list[Method]:
@@ -29,6 +30,11 @@ def uniform() -> list[Method]:
 def probe_loss(ctx) -> dict[str, Array]:
     """The mean training loss of the incoming model."""
     return {'loss': ctx.loss(ctx.variables)}
+
+
+def remember_nothing(variables, run):
+    """``init`` of a method whose row is the client's last weight."""
+    return None, jnp.asarray(NEVER, jnp.zeros(0).dtype)
 
 
 def qfedavg(q: float = 1.0) -> list[Method]:

@@ -1,14 +1,14 @@
 """The kernels of the methods: pure functions of arrays, to be used on their own as well."""
 
 from fedjax_fair.ops.gram import gram
-from fedjax_fair.ops.losses import log_prior, logit_adjusted_cross_entropy
+from fedjax_fair.ops.losses import adjusted_logits, logit_adjusted_cross_entropy
 from fedjax_fair.ops.sharpness import gsam_gradient, sam_gradient, sharpness, sharpness_weights
 from fedjax_fair.ops.simplex import project_simplex
 
 __all__ = [
+    'adjusted_logits',
     'gram',
     'gsam_gradient',
-    'log_prior',
     'logit_adjusted_cross_entropy',
     'project_simplex',
     'sam_gradient',

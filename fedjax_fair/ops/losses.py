@@ -23,11 +23,12 @@ def logit_adjusted_cross_entropy(
     1.3863
     """
     mask = jnp.ones(labels.shape, bool) if mask is None else mask
-    return masked_mean(cross_entropy(logits + log_prior(class_counts, tau).astype(logits.dtype), labels), mask)
+    return masked_mean(cross_entropy(adjusted_logits(logits, class_counts, tau), labels), mask)
 
 
-def log_prior(class_counts: Array, tau: Array | float = 1.0) -> Array:
-    """``tau log(n_c / sum n)``, ``[1, K]``, to add to logits: ``-inf`` for a class not held, unless ``tau = 0``."""
-    counts = class_counts.astype(jnp.zeros(0).dtype).reshape(1, -1)
+def adjusted_logits(logits: Array, class_counts: Array, tau: Array | float = 1.0) -> Array:
+    """``logits[..., K] + tau log(n_c / sum n)``: ``-inf`` for a class not held, unless ``tau = 0``."""
+    counts = class_counts.astype(jnp.zeros(0).dtype).reshape((1,) * (logits.ndim - 1) + (-1,))
     share = jnp.maximum(counts, 1) / jnp.maximum(counts.sum(), 1)
-    return jnp.where(counts > 0, tau * jnp.log(share), jnp.where(jnp.asarray(tau) > 0, -jnp.inf, 0.0))
+    prior = jnp.where(counts > 0, tau * jnp.log(share), jnp.where(jnp.asarray(tau) > 0, -jnp.inf, 0.0))
+    return logits + prior.astype(logits.dtype)

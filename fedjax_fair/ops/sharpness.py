@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from fedjax_fair.core.server import masked_softmax
 from fedjax_fair.core.types import Array, PyTree
 
 NORM_FLOOR = 1e-12  # added to every norm that divides
@@ -58,18 +59,21 @@ def gsam_gradient(
 
 
 def sharpness(
-    loss_fn: Callable[[PyTree], Array], params: PyTree, rho: Array | float, grads: PyTree | None = None
+    loss_fn: Callable[[PyTree], Array],
+    params: PyTree,
+    rho: Array | float,
+    known: tuple[Array, PyTree] | None = None,
 ) -> Array:
     """``loss(params + rho g / ||g||) - loss(params)``: how much the loss rises within a radius, to first order.
 
-    ``loss_fn`` may itself run in batches; ``grads`` saves the gradient of a loss that is costly to differentiate, such
-    as that of a whole training set, which is then summed in batches too. Only its direction matters.
+    ``loss_fn`` may itself run in batches; ``known``, the loss and its gradient at ``params``, saves differentiating one
+    that sums over batches. Only the gradient's direction matters.
 
     >>> round(float(sharpness(lambda w: jnp.sum(w**2) / 2, jnp.array([3.0, 4.0]), 0.5)), 3)
     2.625
     """
-    grads = jax.grad(loss_fn)(params) if grads is None else grads
-    return loss_fn(optax.tree.add(params, ascent(grads, rho))) - loss_fn(params)
+    value, grads = known or jax.value_and_grad(loss_fn)(params)
+    return loss_fn(optax.tree.add(params, ascent(grads, rho))) - value
 
 
 def sharpness_weights(sharpness: Array, q: Array | float, mask: Array | None = None) -> Array:
@@ -84,5 +88,4 @@ def sharpness_weights(sharpness: Array, q: Array | float, mask: Array | None = N
     mask = jnp.ones(sharpness.shape, bool) if mask is None else mask
     clipped = jnp.where(mask, jnp.maximum(sharpness, SHARE_FLOOR), 0)
     shares = clipped / jnp.maximum(jnp.sum(clipped), jnp.finfo(clipped.dtype).tiny)
-    logs = jnp.where(mask, q * jnp.log(shares + SHARE_FLOOR), -jnp.inf)
-    return jnp.where(mask, jax.nn.softmax(logs, where=mask), 0)
+    return masked_softmax(q * jnp.log(shares + SHARE_FLOOR), mask)

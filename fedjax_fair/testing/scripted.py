@@ -13,7 +13,7 @@ import optax
 
 from fedjax_fair.core import client, local, server, tree
 from fedjax_fair.core.check import checked_methods
-from fedjax_fair.core.types import Array, Method, Phase, PyTree, Run, Variables
+from fedjax_fair.core.types import Array, Losses, Method, Phase, PyTree, Run, Variables
 
 
 class Scripted(NamedTuple):
@@ -164,7 +164,7 @@ class _ScriptedContext(client.Context):
 
     given: dict[str, Array] = dataclasses.field(default_factory=dict)
 
-    def loss(self, variables: Variables, losses: client.Losses | None = None) -> Array:
+    def loss(self, variables: Variables, losses: Losses | None = None) -> Array:
         return self._said('loss' if variables is self.variables else 'local_loss')
 
     def balanced_accuracy(self, variables: Variables) -> Array:

@@ -90,7 +90,7 @@ class Config:
         return cls(**{**values, **lists})
 
 
-DATA_OPTIONS = {f.name for f in dataclasses.fields(Config) if f.metadata.get('group') == 'data'}
+DATA_OPTIONS = tuple(f.name for f in dataclasses.fields(Config) if f.metadata.get('group') == 'data')
 COMPUTE_OPTIONS = {f.name for f in dataclasses.fields(Config) if f.metadata.get('group') == 'compute'}
 
 _AT_LEAST = {

@@ -157,8 +157,8 @@ class _Runner:
         seeds, lines, federation = self.config.seeds, [], self.x.federation
         for lane, loss in enumerate(losses):
             own = jax.tree.map(lambda leaf, lane=lane: leaf[lane], found)
-            who = self.done, seeds[lane % len(seeds)], float(loss)
-            lines.append(results.evaluation_line(*who, own, federation, self.x.task.score))
+            seed = seeds[lane % len(seeds)]
+            lines.append(results.evaluation_line(self.done, seed, float(loss), own, federation, self.x.task.score))
         for number, history in enumerate(self.histories):
             history.append(lines[number * len(seeds) : (number + 1) * len(seeds)])
         return fairness_note([line['global'] for line in lines])
@@ -197,6 +197,7 @@ class _Runner:
             history = self.histories[number]
             state = jax.tree.map(lambda leaf, lane=number * count: leaf[lane], self.states)
             facts = costs | {'pictures': draw_overlays(self.x.federation, self._classes, state, folder)}
-            what = self.model, self.x.federation, history, self.x.task.score
-            summaries.append(results.write_summary(folder, config, *what, facts))
+            summaries.append(
+                results.write_summary(folder, config, self.model, self.x.federation, history, self.x.task.score, facts)
+            )
         return summaries

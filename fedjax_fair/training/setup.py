@@ -134,10 +134,8 @@ def prepare(config: Config, points: Sequence[Mapping[str, float]] = ({},)) -> Ex
 
 
 def load_federation(config: Config) -> Federation:
-    """The scenario of a config; it refuses options it does not read, so only those given are passed."""
-    values = {name: getattr(config, name) for name in sorted(DATA_OPTIONS)}
-    given = tuple((name, v) for name, v in values.items() if v is not None and v is not False and v != ())
-    return _load(config.scenario, config.data_seed, given)
+    """The scenario of a config."""
+    return _load(config.scenario, config.data_seed, tuple((name, getattr(config, name)) for name in DATA_OPTIONS))
 
 
 @functools.lru_cache(maxsize=1)  # the recipes of a comparison share their data

@@ -216,7 +216,7 @@ def test_services_measure_the_whole_training_set():
     def probe(ctx):
         return {
             'loss': ctx.loss(ctx.variables),
-            'slope': optax.tree.norm(ctx.gradient(ctx.variables)),
+            'slope': optax.tree.norm(ctx.loss_and_gradient(ctx.variables)[1]),
             'balanced': ctx.balanced_accuracy(ctx.variables),
             'features': jnp.sum(ctx.features(ctx.variables)),
             'counts': ctx.label_counts,

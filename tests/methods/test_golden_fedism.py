@@ -4,6 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from lab import FFL4MIA_PARAMS as PARAMS
+from lab import FFL4MIA_STATS as STATS
 from lab import GOLDEN
 
 from fedjax_fair.core import Local, build
@@ -14,9 +16,6 @@ from fedjax_fair.metrics import classification
 from fedjax_fair.metrics.parts import cross_entropy
 from fedjax_fair.ops import sharpness
 from fedjax_fair.testing import scripted_rounds
-
-PARAMS = ('fc1_weight', 'fc1_bias', 'bn_weight', 'bn_bias', 'fc2_weight', 'fc2_bias')
-STATS = ('bn_running_mean', 'bn_running_var')
 
 
 def models(prefix, file, index=()):

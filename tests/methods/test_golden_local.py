@@ -1,11 +1,10 @@
 """Local training against MarsFL's trainers."""
 
-import pathlib
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from lab import GOLDEN
 
 from fedjax_fair.core import Local, Model, Output, build
 from fedjax_fair.core import local as training
@@ -13,7 +12,7 @@ from fedjax_fair.data.federation import Federation, index_table, stack_tests
 from fedjax_fair.methods import make_methods
 from fedjax_fair.metrics import classification
 
-GOLDEN = np.load(pathlib.Path(__file__).parent.parent / 'golden' / 'marsfl_local_training.npz')
+MARSFL = np.load(GOLDEN / 'marsfl_local_training.npz')
 
 
 def unflatten(w):
@@ -26,11 +25,11 @@ def apply(variables, x, mask, train, key):
     return Output(features @ p['W2'].T + p['b2'][None], features, {})
 
 
-NET = Model(lambda key, x: {'params': unflatten(jnp.asarray(GOLDEN['w0'])), 'batch_stats': {}}, apply)
+NET = Model(lambda key, x: {'params': unflatten(jnp.asarray(MARSFL['w0'])), 'batch_stats': {}}, apply)
 
 
 def federation():
-    x, y = GOLDEN['X'].reshape(60, 4), GOLDEN['Y'].reshape(60).astype(np.int32)
+    x, y = MARSFL['X'].reshape(60, 4), MARSFL['Y'].reshape(60).astype(np.int32)
     index, sizes = index_table(np.arange(60).reshape(4, 15))
     return Federation('golden', x, y, index, sizes, stack_tests([(x[:1], y[:1])], [0] * 4, ['none']), 3)
 
@@ -48,11 +47,11 @@ def test_local_training_of_marsfl(recipe, hyper, expected, monkeypatch):
     monkeypatch.setattr(training, 'shuffles', in_order)
     data = federation()
     local = Local(
-        epochs=int(GOLDEN['local_epoch']),
+        epochs=int(MARSFL['local_epoch']),
         batch_size=5,
-        lr=float(GOLDEN['lr']),
-        momentum=float(GOLDEN['momentum']),
-        weight_decay=float(GOLDEN['weight_decay']),
+        lr=float(MARSFL['lr']),
+        momentum=float(MARSFL['momentum']),
+        weight_decay=float(MARSFL['weight_decay']),
     )
     methods = make_methods(recipe, hyper)
     algorithm = build(
@@ -61,5 +60,5 @@ def test_local_training_of_marsfl(recipe, hyper, expected, monkeypatch):
     step, start = jax.jit(algorithm.round), algorithm.init(jax.random.key(0))
     for client in range(4):
         state, _ = step(start, data.cohort([client]), jax.random.key(1))
-        for name, value in unflatten(GOLDEN[expected][client]).items():
+        for name, value in unflatten(MARSFL[expected][client]).items():
             np.testing.assert_allclose(state.variables['params'][name], value, atol=1e-5, rtol=0, err_msg=name)

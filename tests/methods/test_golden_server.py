@@ -1,18 +1,15 @@
 """The server half of our methods against vectors made by other people's code; tests/golden/README.md derives them."""
 
-import pathlib
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from lab import FFL4MIA_PARAMS as PARAMS
+from lab import FFL4MIA_STATS as STATS
+from lab import GOLDEN
 
 from fedjax_fair.methods import make_methods
 from fedjax_fair.testing import scripted_rounds
-
-GOLDEN = pathlib.Path(__file__).parent.parent / 'golden'
-PARAMS = ('fc1_weight', 'fc1_bias', 'bn_weight', 'bn_bias', 'fc2_weight', 'fc2_bias')
-STATS = ('bn_running_mean', 'bn_running_var')
 
 
 @pytest.mark.parametrize(('recipe', 'hyper'), [('fedavg', {}), ('qfedavg', {'qfedavg.q': 1.0})])

@@ -1,16 +1,13 @@
 """Classification metrics against scikit-learn, brute force and golden vectors."""
 
-import pathlib
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from lab import GOLDEN
 from sklearn.metrics import balanced_accuracy_score, confusion_matrix, roc_auc_score
 
 from fedjax_fair import metrics
-
-GOLDEN = pathlib.Path(__file__).parents[1] / 'golden'
 
 
 def softmax(logits):

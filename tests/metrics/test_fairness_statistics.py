@@ -1,14 +1,13 @@
 """Fairness statistics against hand computation and golden vectors."""
 
 import math
-import pathlib
 
 import numpy as np
 import pytest
+from lab import GOLDEN
 
 from fedjax_fair import metrics
 
-GOLDEN = pathlib.Path(__file__).parents[1] / 'golden'
 NAN = math.nan
 
 
