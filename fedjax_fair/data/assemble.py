@@ -58,8 +58,7 @@ def federate(
         raise ValueError(f'--scenario={name}: {len(train.y)} training and {len(test.y)} test examples; both are needed')
     clients, own = _cut(train, test.strata[:0] if own_tests else test.strata, split, seed)
     clients = partition.truncate(clients, seed) if split.truncate else clients
-    if empty := [n for n, client in enumerate(clients) if not len(client)]:
-        raise ValueError(f'--split_by={split.by} leaves clients {empty[:5]} of {len(clients)} without examples')
+    check_none_is_empty(clients, f'--split_by={split.by}')
     groups: tuple[str, ...] = ()
     group_of = None
     if split.by in GROUPED:
@@ -68,9 +67,29 @@ def federate(
     else:
         own = partition.matched_tests(train.strata, clients, test.strata, own_tests, seed) if own_tests else own
         tests = _client_tests(test, own, len(clients))
+    return assemble(name, train, clients, tests, pool.num_classes, groups, group_of, description)
+
+
+def check_none_is_empty(clients: partition.Clients, who: str) -> None:
+    """Every client needs examples; ``who`` names the option that dealt them out."""
+    if empty := [n for n, client in enumerate(clients) if not len(client)]:
+        raise ValueError(f'{who} leaves clients {empty[:5]} of {len(clients)} without examples')
+
+
+def assemble(
+    name: str,
+    train: Pool,
+    clients: partition.Clients,
+    tests: Tests,
+    num_classes: int,
+    groups: tuple[str, ...] = (),
+    group_of: np.ndarray | None = None,
+    description: str = '',
+) -> Federation:
+    """The federation in which each client holds these training examples."""
     used, table, sizes = _compact(clients, len(train.y))
     train = train.take(used)
-    facts = (pool.num_classes, groups, group_of, pool.class_names, description, pool.task)
+    facts = (num_classes, groups, group_of, train.class_names, description, train.task)
     labels = None if train.targets is train.y else train.y
     return Federation(name, train.x, train.targets, table, sizes, tests, *facts, labels)
 

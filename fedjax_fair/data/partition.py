@@ -133,6 +133,28 @@ def cut_by_slots(labels: np.ndarray, slots: np.ndarray, seed: int, what: str = '
     return [np.concatenate(part) for part in parts]
 
 
+def two_pools(labels: np.ndarray, num_clients: int, num_last: int, alpha: float, seed: int) -> Clients:
+    """Set ``num_last / num_clients`` of every class aside for the last clients, then deal out each pool by Dir(alpha).
+
+    Every example of a pool goes to one of its clients by a draw of its own, with the class's Dirichlet shares; all are
+    used, and nothing is redrawn. With ``alpha = 1`` and ``seed = 2024`` it is the partition of wnn2000/FFL4MIA, whose
+    random numbers come from NumPy's legacy generator.
+    """
+    _check_counts(len(labels), num_clients)
+    _check_alpha(alpha)
+    rng, first = np.random.RandomState(seed), num_clients - num_last
+    owner = np.zeros(len(labels), int)
+    for label in np.unique(labels):
+        rows = np.flatnonzero(labels == label)
+        cut = round(first / num_clients * len(rows))
+        pools = [(0, first, rows[:cut]), (first, num_last, rows[cut:])]
+        shares = [rng.dirichlet(np.full(count, alpha)) if count else None for _, count, _ in pools]
+        for (start, count, pool), share in zip(pools, shares, strict=True):
+            if count:
+                owner[pool] = start + rng.choice(count, len(pool), p=share)
+    return [np.flatnonzero(owner == client) for client in range(num_clients)]
+
+
 def k_classes(labels: np.ndarray, num_clients: int, k: int, seed: int) -> Clients:
     """Give every client one shard of each of exactly ``k`` classes; all are used once N*k reaches the class count.
 

@@ -6,13 +6,15 @@ import functools
 import inspect
 import pathlib
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from fedjax_fair.data.assemble import Split, clients_of_each, federate
 from fedjax_fair.data.digits import CLIENT_SIZES, DOMAINS, digit_domains, handwritten_digits
 from fedjax_fair.data.federation import Federation
 from fedjax_fair.data.npz import read_npz
+from fedjax_fair.data.options import given, refuse_unread
 from fedjax_fair.data.pool import limit_tests
+from fedjax_fair.data.quality import quality_shift
 from fedjax_fair.data.tissue import tissue_pool
 from fedjax_fair.data.toys import gaussian_toy
 
@@ -161,6 +163,11 @@ SCENARIOS: dict[str, Scenario] = {
     'tissue_grades': Scenario(
         functools.partial(tissue, 'tissue_grades', 4), 'tissue in four classes: normal and three grades'
     ),
+    'quality_shift': Scenario(
+        quality_shift,
+        'some clients have noisy or blurred images; BASE is digits, tissue, tissue_grades or npz:PATH',
+        'BASE',
+    ),
     'npz': Scenario(
         npz, 'arrays of your own from .npz files, by site, domain, Dirichlet, classes or iid', 'PATH[,PATH]'
     ),
@@ -180,11 +187,14 @@ def make_scenario(
     npz_keys: str | None = None,
     image_size: int | None = None,
     shift: float | None = None,
+    corrupted_ratio: float | None = None,
+    corruption: str | None = None,
+    severity: int | None = None,
     test_size: int | None = None,
     task: str | None = None,
     truncate: bool = False,
 ) -> Federation:
-    """The federation ``spec`` names: one of :data:`SCENARIOS`, or ``npz:PATH[,PATH...]``.
+    """The federation ``spec`` names: one of :data:`SCENARIOS`, with its argument where it takes one.
 
     None, False or an empty sequence leaves an option to the scenario; one the scenario does not read is an error.
 
@@ -192,8 +202,7 @@ def make_scenario(
     2
     """
     options = dict(locals())
-    absent = (None, False, ())
-    given: dict[str, Any] = {k: v for k, v in options.items() if k != 'spec' and not any(v is a for a in absent)}
+    chosen = given({name: value for name, value in options.items() if name != 'spec'})
     name, _, argument = spec.partition(':')
     if name not in SCENARIOS:
         raise ValueError(f'--scenario={spec} is unknown; choose one of {", ".join(scenario_names())}')
@@ -201,11 +210,8 @@ def make_scenario(
     if bool(argument) != bool(scenario.argument):
         written = f'{name}:{scenario.argument}' if scenario.argument else name
         raise ValueError(f'--scenario={spec} must be written {written}')
-    for option, value in given.items():
-        if option not in scenario.options:
-            reads = ', '.join(f'--{o}' for o in scenario.options)
-            raise ValueError(f'--{option}={value} does not apply to --scenario={name}, which reads {reads}')
-    return scenario.make(*[argument] * bool(argument), **given)
+    refuse_unread(chosen, scenario.options, f'--scenario={name}')
+    return scenario.make(*[argument] * bool(argument), **chosen)
 
 
 def scenario_names() -> tuple[str, ...]:

@@ -56,6 +56,9 @@ class Config:
     npz_keys: str | None = setting(None, 'names of arrays, such as site:hospital,split:fold', 'data')
     image_size: int | None = setting(None, 'side to which images are resized', 'data')
     shift: float | None = setting(None, 'how far the hospitals of tissue differ: 0 not at all, 1 by default', 'data')
+    corrupted_ratio: float | None = setting(None, 'share of clients whose images are corrupted', 'data')
+    corruption: str | None = setting(None, 'gaussian_noise, motion_blur, shot_noise or contrast', 'data')
+    severity: int | None = setting(None, 'how strong the corruption is, 1 to 5', 'data')
     truncate: bool = setting(False, 'cut all clients to the size of the smallest', 'data')
     # evaluation
     eval_every: int = setting(5, 'rounds between evaluations', 'evaluation')

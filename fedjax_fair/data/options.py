@@ -1,0 +1,23 @@
+"""Options of data: one that is given must be read, and one that is not given is left to the source."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+
+def given(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that say something: None, False and an empty sequence leave the choice to the source.
+
+    >>> given({'alpha': 0.0, 'truncate': False, 'client_sizes': (), 'task': None})
+    {'alpha': 0.0}
+    """
+    return {name: value for name, value in options.items() if not any(value is no for no in (None, False, ()))}
+
+
+def refuse_unread(options: Mapping[str, Any], reads: Sequence[str], where: str) -> None:
+    """An option that nobody reads is a mistake; ``where`` is what does not read it."""
+    for option, value in options.items():
+        if option not in reads:
+            known = ', '.join(f'--{name}' for name in reads) or 'none'
+            raise ValueError(f'--{option}={value} does not apply to {where}, which reads {known}')

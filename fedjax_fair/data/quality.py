@@ -1,0 +1,114 @@
+"""Quality shift: some clients' images are worse than the others', and every model is tested on both kinds."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import pathlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fedjax_fair.data import partition
+from fedjax_fair.data.assemble import assemble, check_none_is_empty
+from fedjax_fair.data.corruptions import corrupt_images, make_corruption
+from fedjax_fair.data.digits import handwritten_digits
+from fedjax_fair.data.federation import Federation, stack_tests
+from fedjax_fair.data.npz import read_npz
+from fedjax_fair.data.options import given, refuse_unread
+from fedjax_fair.data.pool import Pool, limit_tests
+from fedjax_fair.data.tissue import tissue_pool
+
+QUALITIES = ('clean', 'corrupted')
+TISSUE_PER_CLIENT, TISSUE_TESTS, TISSUE_SIDE = 60, 400, 32
+
+
+def _digits(data_seed: int, num_clients: int) -> Pool:
+    return handwritten_digits(data_seed)
+
+
+def _tissue(
+    classes: int,
+    data_seed: int,
+    num_clients: int,
+    image_size: int = TISSUE_SIDE,
+    task: str = 'classification',
+) -> Pool:
+    """One hospital's images: all that differs between clients is their quality and their mix of classes."""
+    sizes = [TISSUE_PER_CLIENT * num_clients]
+    return tissue_pool(sizes, TISSUE_TESTS, image_size, classes, data_seed, shift=0)._replace(task=task)
+
+
+def _npz(
+    paths: str,
+    data_seed: int,
+    num_clients: int,
+    npz_keys: str | None = None,
+    image_size: int | None = None,
+    task: str | None = None,
+) -> Pool:
+    return read_npz(paths, npz_keys, image_size, data_seed, task)
+
+
+BASES: dict[str, Callable[..., Pool]] = {
+    'digits': _digits,
+    'tissue': functools.partial(_tissue, 2),
+    'tissue_grades': functools.partial(_tissue, 4),
+}
+
+
+def quality_shift(
+    base: str,
+    data_seed: int = 0,
+    num_clients: int = 20,
+    alpha: float = 1.0,
+    corrupted_ratio: float = 0.2,
+    corruption: str = 'gaussian_noise',
+    severity: int = 3,
+    npz_keys: str | None = None,
+    image_size: int | None = None,
+    test_size: int | None = None,
+    task: str | None = None,
+) -> Federation:
+    """Images of a base (``digits``, ``tissue``, ``tissue_grades`` or ``npz:PATH``), corrupted for the last clients.
+
+    ``corrupted_ratio`` of the clients hold corrupted images, and of every class the same part
+    (:func:`~fedjax_fair.data.partition.two_pools`). The test set is there twice, clean and corrupted; a client's own is
+    that of its quality. Sites of the base are put together. ``corrupted_ratio = 0`` trains on clean images alone.
+
+    Reference: Wu et al., From Optimization to Generalization, IJCAI 2024: 20 clients, alpha 1, Gaussian noise of
+    severity 3. One draw of the corrupted images serves all seeds of a run, as there.
+    """
+    make_corruption(corruption, severity)
+    if not 0 <= corrupted_ratio <= 1:
+        raise ValueError(f'--corrupted_ratio={corrupted_ratio} must be between 0 and 1')
+    pool = _source(base, given({'npz_keys': npz_keys, 'image_size': image_size, 'task': task}))(data_seed, num_clients)
+    pool = pool if test_size is None else limit_tests(pool, test_size, data_seed)
+    train, test = pool.take(~pool.held_out), pool.take(pool.held_out)
+    worse = round(corrupted_ratio * num_clients)
+    clients = partition.two_pools(train.strata, num_clients, worse, alpha, data_seed)
+    check_none_is_empty(clients, f'--data_seed={data_seed} --alpha={alpha}')
+    x = train.x.copy()
+    theirs = np.concatenate([*clients[num_clients - worse :], np.zeros(0, int)])
+    x[theirs] = corrupt_images(x[theirs], corruption, severity, 2 * data_seed)
+    seen = corrupt_images(test.x, corruption, severity, 2 * data_seed + 1)
+    quality = (np.arange(num_clients) >= num_clients - worse).astype(np.int32)
+    tests = stack_tests([(test.x, test.targets), (seen, test.targets)], quality, QUALITIES)
+    name = 'quality_shift:' + ':'.join(pathlib.Path(part).stem for part in base.split(':'))
+    description = f'{corruption} of severity {severity} at {worse} of {num_clients} clients'
+    return assemble(name, train._replace(x=x), clients, tests, pool.num_classes, QUALITIES, quality, description)
+
+
+def _source(base: str, options: dict[str, Any]) -> Callable[[int, int], Pool]:
+    """What makes the examples of a base; an option it does not read is refused."""
+    name, _, path = base.partition(':')
+    if name == 'npz' and path:
+        make: Callable[..., Pool] = functools.partial(_npz, path)
+    elif base in BASES:
+        make = BASES[base]
+    else:
+        raise ValueError(f'--scenario=quality_shift:{base} is unknown; choose one of {", ".join(BASES)}, npz:PATH')
+    reads = tuple(inspect.signature(make).parameters)[2:]
+    refuse_unread(options, reads, f'--scenario=quality_shift:{name}')
+    return functools.partial(make, **options)
