@@ -53,8 +53,9 @@ def build(
 
     Returns:
       Pure functions ``init(rng, start)`` (``start``: some of the model's variables, such as pretrained ones),
-      ``round(state, cohort, rng)``, ``evaluate(state, tests, ...)`` and ``predict(state, x)``, the logits of the global
-      model. ``round`` is meant to be jitted with the state donated; it never leaves the device.
+      ``round(state, cohort, rng)``, ``evaluate(state, tests, ...)``, ``predict(state, x)``, the logits of the global
+      model, and ``measure(state, cohort, fn)``, what ``fn(ctx)`` finds at every client that took the model home, by
+      client number. ``round`` is meant to be jitted with the state donated; it never leaves the device.
     """
     spec, facts = _specify(model, task, methods, sizes, example, local, rounds, preprocess, augment)
     spread = mapping.within_memory(
@@ -74,6 +75,7 @@ def build(
         round=round_,
         evaluate=make_evaluate(spec, spread, lambda *a: _arranged(spec, *a)),
         predict=lambda state, x: predict(spec, state, x),
+        measure=lambda state, cohort, fn: _measure(spec, spread, state, cohort, fn),
         run=spec.run,
         facts=facts,
     )
@@ -159,9 +161,8 @@ def _arranged(spec: client.Spec, spread: mapping.ClientMap, cohort: Cohort):
 def _round(spec, spread, optimizer, state: FedState, cohort: Cohort, rng: Array) -> tuple[FedState, dict[str, Array]]:
     spread, cohort, n, steps = _arranged(spec, spread, cohort)
     key = jax.random.fold_in(rng, state.round)
-    rows = {name: tree.take_rows(table, cohort.ids) for name, table in state.clients.items()}
-    shared = (state.round, key, state.variables, state.server, cohort.x, cohort.y)
-    clients = (cohort.ids, cohort.mask, cohort.where, cohort.ex_mask, n, steps, rows)
+    shared, clients = _inputs(state, cohort, key, n, steps)
+    rows = clients[-1]
     reports: dict[str, Array] = {}
     if any(m.probe is not None for m in spec.methods):
         reports = mapping.map_clients(spread, lambda s, c: client.probe(_context(spec, s, c)), shared, clients)
@@ -185,6 +186,24 @@ def _round(spec, spread, optimizer, state: FedState, cohort: Cohort, rng: Array)
     done = server.step(spec.methods, result, optimizer, state.opt)
     state = _commit(spec, state, cohort.ids, ok & done.alive, done, sent)
     return state, _metrics(spec.methods, view, cohort, done, sent, ok) | _work(spec, spread, steps, sent)
+
+
+def _measure(spec, spread, state: FedState, cohort: Cohort, fn: Callable[[client.Context], PyTree]) -> PyTree:
+    """``[num_clients, ...]``; zero for clients that are not in the cohort."""
+    spread, cohort, n, steps = _arranged(spec, spread, cohort)
+    shared, clients = _inputs(state, cohort, jax.random.key(0), n, steps)
+    found = mapping.map_clients(spread, lambda s, c: fn(client.download(_context(spec, s, c))), shared, clients)
+    target = jnp.where(cohort.mask, cohort.ids, spec.run.num_clients)
+    return jax.tree.map(
+        lambda leaf: tree.put_rows(jnp.zeros((spec.run.num_clients, *leaf.shape[1:]), leaf.dtype), target, leaf), found
+    )
+
+
+def _inputs(state: FedState, cohort: Cohort, key: Array, n: Array, steps: Array) -> tuple[tuple, tuple]:
+    """What all clients share and what each has of its own; see :func:`_context`."""
+    rows = {name: tree.take_rows(table, cohort.ids) for name, table in state.clients.items()}
+    shared = (state.round, key, state.variables, state.server, cohort.x, cohort.y)
+    return shared, (cohort.ids, cohort.mask, cohort.where, cohort.ex_mask, n, steps, rows)
 
 
 def _context(spec: client.Spec, shared: PyTree, one: PyTree) -> client.Context:

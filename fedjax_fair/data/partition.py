@@ -148,10 +148,9 @@ def two_pools(labels: np.ndarray, num_clients: int, num_last: int, alpha: float,
         rows = np.flatnonzero(labels == label)
         cut = round(first / num_clients * len(rows))
         pools = [(0, first, rows[:cut]), (first, num_last, rows[cut:])]
-        shares = [rng.dirichlet(np.full(count, alpha)) if count else None for _, count, _ in pools]
+        shares = [rng.dirichlet(np.full(count, alpha)) for _, count, _ in pools]
         for (start, count, pool), share in zip(pools, shares, strict=True):
-            if count:
-                owner[pool] = start + rng.choice(count, len(pool), p=share)
+            owner[pool] = start + rng.choice(count, len(pool), p=share)
     return [np.flatnonzero(owner == client) for client in range(num_clients)]
 
 

@@ -75,22 +75,25 @@ def quality_shift(
 
     ``corrupted_ratio`` of the clients hold corrupted images, and of every class the same part
     (:func:`~fedjax_fair.data.partition.two_pools`). The test set is there twice, clean and corrupted; a client's own is
-    that of its quality. Sites of the base are put together. ``corrupted_ratio = 0`` trains on clean images alone.
+    that of its quality. Sites of the base are put together.
 
     Reference: Wu et al., From Optimization to Generalization, IJCAI 2024: 20 clients, alpha 1, Gaussian noise of
     severity 3. One draw of the corrupted images serves all seeds of a run, as there.
     """
     make_corruption(corruption, severity)
-    if not 0 <= corrupted_ratio <= 1:
-        raise ValueError(f'--corrupted_ratio={corrupted_ratio} must be between 0 and 1')
+    worse = round(corrupted_ratio * num_clients)
+    if not 0 < worse < num_clients:
+        raise ValueError(
+            f'--corrupted_ratio={corrupted_ratio} gives {worse} of {num_clients} clients corrupted images; '
+            'both kinds need a client at least'
+        )
     pool = _source(base, given({'npz_keys': npz_keys, 'image_size': image_size, 'task': task}))(data_seed, num_clients)
     pool = pool if test_size is None else limit_tests(pool, test_size, data_seed)
     train, test = pool.take(~pool.held_out), pool.take(pool.held_out)
-    worse = round(corrupted_ratio * num_clients)
     clients = partition.two_pools(train.strata, num_clients, worse, alpha, data_seed)
     check_none_is_empty(clients, f'--data_seed={data_seed} --alpha={alpha}')
     x = train.x.copy()
-    theirs = np.concatenate([*clients[num_clients - worse :], np.zeros(0, int)])
+    theirs = np.concatenate(clients[num_clients - worse :])
     x[theirs] = corrupt_images(x[theirs], corruption, severity, 2 * data_seed)
     seen = corrupt_images(test.x, corruption, severity, 2 * data_seed + 1)
     quality = (np.arange(num_clients) >= num_clients - worse).astype(np.int32)

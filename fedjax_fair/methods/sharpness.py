@@ -76,6 +76,22 @@ def salt(rho: float = 0.05, alpha: float = 0.1, schedule: str = 'constant') -> l
     return [Method('salt', grad=grad)]
 
 
+def client_sharpness(ctx, variables, rho=0.05, losses: Losses | None = None, augment: bool = False) -> Array:
+    """:func:`~fedjax_fair.ops.sharpness` of a client's mean loss over its whole training set, in evaluation mode.
+
+    ``losses`` replaces the task's; with ``augment`` loss, gradient and risen loss each see the data augmented anew.
+    """
+    first, risen = (ctx.augmented(0), ctx.augmented(1)) if augment else (ctx, ctx)
+    known = first.loss_and_gradient(variables, losses)
+    if augment:  # the loss is a draw of its own
+        known = ctx.augmented(2).loss(variables, losses), known[1]
+
+    def loss(params):
+        return risen.loss({**variables, 'params': params}, losses)
+
+    return sharpness(loss, variables['params'], rho, known)
+
+
 def saga(
     q: float = 2.0,
     beta: float = 0.5,
@@ -105,15 +121,7 @@ def saga(
 
     def measured(ctx, variables):
         losses = _adjusted(ctx, 1.0) if logit_adjusted else None
-        first, risen = (ctx.augmented(0), ctx.augmented(1)) if augment else (ctx, ctx)
-        known = first.loss_and_gradient(variables, losses)
-        if augment:  # the loss is a draw of its own
-            known = ctx.augmented(2).loss(variables, losses), known[1]
-
-        def loss(params):
-            return risen.loss({**variables, 'params': params}, losses)
-
-        return {'sharpness': sharpness(loss, variables['params'], radius(rho, ctx), known)}
+        return {'sharpness': client_sharpness(ctx, variables, radius(rho, ctx), losses, augment)}
 
     def blended(view):
         new = sharpness_weights(view.reports['sharpness'], q, view.mask)

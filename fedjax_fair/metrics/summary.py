@@ -27,7 +27,7 @@ def summarise(
     ``client_*`` are always over clients and ``group_*`` over groups. A group's value is the mean over its clients.
     They are about the task's ``score``: accuracy, or Dice for segmentation, AUC for multi-label tasks. Under its own
     name the score is pooled: every distinct test example counts once. Every other number of the task (loss, ...) is
-    averaged over groups or clients like ``avg``.
+    averaged over groups or clients like ``avg``, and ``group_*`` gives it for every group.
 
     Args:
         per_set: the task's metrics with a leading axis: test sets ``[G]`` for one global model, or clients ``[N]`` for
@@ -53,7 +53,9 @@ def summarise(
         result['mu_sigma'], result['sigma_sigma'], _ = fairness.client_data_fairness(own['confusion'])
     for name in (name for name in own if name not in (score, 'count', 'confusion')):
         values = _measured(name, own)
-        result[name] = fairness.mean(fairness.group_means(values, group_of, len(groups)) if groups else values)
+        if groups:
+            values = result[f'group_{name}'] = fairness.group_means(values, group_of, len(groups))
+        result[name] = fairness.mean(values)
     return _json(result)
 
 
@@ -143,6 +145,6 @@ def _json(value):
     """Plain Python numbers and lists; NaN and infinities become None."""
     if isinstance(value, dict):
         return {key: _json(item) for key, item in value.items()}
-    if isinstance(value, np.ndarray) and value.ndim:
+    if isinstance(value, list) or (isinstance(value, np.ndarray) and value.ndim):
         return [_json(item) for item in value]
     return float(value) if value is not None and math.isfinite(value) else None

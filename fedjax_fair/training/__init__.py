@@ -5,6 +5,7 @@
 """
 
 from fedjax_fair.training.config import Config
+from fedjax_fair.training.finished import finished
 from fedjax_fair.training.loop import run
 from fedjax_fair.training.setup import Experiment, load_federation, prepare, use_host_devices
 from fedjax_fair.training.stop import Interrupted
@@ -15,6 +16,7 @@ __all__ = [
     'Experiment',
     'Interrupted',
     'Sweep',
+    'finished',
     'load_federation',
     'prepare',
     'run',

@@ -229,7 +229,13 @@ def test_services_measure_the_whole_training_set():
     empty |= {'counts': jnp.zeros((6, 3)), 'ids': jnp.zeros(6, jnp.int32)}
     method = Method('probe', init=lambda v, run: (empty, None), probe=probe, commit=commit)
     _, state, _ = play([method], rounds=1, cohort=FEDERATION.cohort([0, 1, 2, 3, 4, 6]))
-    variables, shown = make([]).init(jax.random.key(0)).variables, state.server['probe']
+    plain = make([])
+    start = plain.init(jax.random.key(0))
+    variables, shown = start.variables, state.server['probe']
+    measured = plain.measure(start, FEDERATION.cohort([0, 1, 2, 3, 4, 6]), probe)
+    for name, table in measured.items():  # the same, by client number; nobody measured client 5
+        np.testing.assert_allclose(table[shown['ids'][:5]], shown[name][:5], rtol=1e-5)
+        assert not table[5].any()
     model, task = tiny_mlp(batch_norm=True), classification(3)
     for slot, client in enumerate(np.asarray(shown['ids'])):
         if client == 6:

@@ -60,13 +60,6 @@ def test_the_test_set_is_there_in_both_kinds_with_the_same_labels(digits):
     np.testing.assert_array_equal(digits.tests.test_of, digits.group_of)
 
 
-def test_without_corrupted_clients_the_test_set_still_has_both_kinds():
-    data = make_scenario('quality_shift:tissue', num_clients=3, corrupted_ratio=0.0, image_size=16, test_size=8)
-    assert data.tests.x.shape == (2, 8, 16, 16, 3)
-    assert not data.group_of.any()
-    assert data.num_classes == 2
-
-
 def test_masks_stay_as_they_are():
     options = {'num_clients': 2, 'image_size': 16, 'test_size': 4, 'corruption': 'motion_blur', 'severity': 1}
     data = make_scenario('quality_shift:tissue', task='segmentation', corrupted_ratio=0.5, **options)
@@ -91,7 +84,7 @@ def test_any_arrays_can_be_the_base(tmp_path):
             {},
             'quality_shift:fog is unknown; choose one of digits, tissue, tissue_grades, npz:PATH',
         ),
-        ('quality_shift:digits', {'corrupted_ratio': 1.5}, '--corrupted_ratio=1.5 must be between 0 and 1'),
+        ('quality_shift:digits', {'corrupted_ratio': 0.01}, '--corrupted_ratio=0.01 gives 0 of 20 clients'),
         ('quality_shift:digits', {'corruption': 'fog'}, '--corruption=fog is unknown'),
         ('quality_shift:digits', {'severity': 0}, '--severity=0 is not one of 1, 2, 3, 4, 5'),
         (
