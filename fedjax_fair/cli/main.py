@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from absl import app, flags, logging
 from rich.console import Console
@@ -125,11 +126,18 @@ def binary(command: str, words: Sequence[str] | None = None) -> None:
 
 def execute(command: str, values: flags.FlagValues, hyper: dict[str, str]) -> None:
     """Run a command whose flags are parsed."""
+    with guarded(values):
+        COMMANDS[command](values, hyper)
+
+
+@contextlib.contextmanager
+def guarded(values: flags.FlagValues) -> Iterator[None]:
+    """Around a program's work: mistakes and interruptions end in one line, and libraries keep quiet."""
     if 'verbosity' not in values or not values['verbosity'].present:
         logging.set_verbosity(logging.WARNING)  # absl programs show INFO, and libraries say a lot
     try:
         with one_line():
-            COMMANDS[command](values, hyper)
+            yield
         sys.stdout.flush()
     except BrokenPipeError:  # whoever read our output has enough, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

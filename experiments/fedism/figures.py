@@ -1,0 +1,110 @@
+"""``python -m experiments.fedism.figures --figure=5``: the paper's figures; ``--preset`` and flags of a run apply."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from experiments.fedism.landscape import SETS, landscape
+from experiments.fedism.study import COLUMNS, METHODS, Cell, Study, main, markdown, scores, why_not_comparable
+from experiments.fedism.tables import with_ratio
+from fedjax_fair.data.canvas import save
+from fedjax_fair.report import style
+
+PANELS = [column for column in COLUMNS if not column.startswith('average')]
+Curves = Mapping[str, Sequence[Mapping[str, Cell]]]
+
+
+def second_best(study: Study) -> str:
+    """The fair baseline that does best on corrupted images."""
+    fair = [method for method in METHODS if method not in ('FedAvg', 'FedISM')]
+    return max(fair, key=lambda method: study.scores(METHODS[method])['corrupted ACC'][0])
+
+
+def draw(study: Study, name: str, label: str, values: Sequence[float], curves: Curves) -> None:
+    """A panel per number, a line per method with a band of one standard deviation; the numbers as a table."""
+    with style.styled():
+        figure, axes = style.grid(len(PANELS), 2)
+        for ax, column in zip(axes, PANELS, strict=True):
+            for number, (method, found) in enumerate(curves.items()):
+                mean, std = np.array([one[column] for one in found]).T
+                places = np.arange(len(values))
+                ax.plot(places, mean, color=style.colour(number), marker='o', label=method)
+                ax.fill_between(places, mean - std, mean + std, color=style.colour(number), alpha=0.15, linewidth=0)
+            ax.set(title=column, xlabel=label, xticks=np.arange(len(values)), xticklabels=[f'{v:g}' for v in values])
+        style.legend_below(figure, *axes[0].get_legend_handles_labels())
+        save(figure, study.out / f'{name}.png')
+    rows = [
+        [method, f'{value:g}', *(f'{one[column][0]:.2f} ({one[column][1]:.2f})' for column in COLUMNS)]
+        for method, found in curves.items()
+        for value, one in zip(values, found, strict=True)
+    ]
+    numbers = {method: {str(v): one for v, one in zip(values, found, strict=True)} for method, found in curves.items()}
+    lines = [*markdown(['method', label, *COLUMNS], rows), '', why_not_comparable(study)]
+    study.write(name, lines, numbers)
+
+
+def ratios(study: Study) -> None:
+    """Figure 4: 10, 20 and 30 % of the clients have corrupted images."""
+    values, second = (0.1, 0.2, 0.3), second_best(study)
+    named = {'FedAvg': 'FedAvg', f'second best: {second}': second, 'FedISM': 'FedISM'}
+    curves = {
+        label: [study.scores(METHODS[method], **with_ratio(study, value)) for value in values]
+        for label, method in named.items()
+    }
+    draw(study, 'figure4', 'share of corrupted clients', values, curves)
+
+
+def swept(study: Study, name: str, hyper: str, values: Sequence[float]) -> None:
+    """Figures 5 and 6: all values and seeds as one program; FedAvg and the second best for comparison."""
+    folders = study.run('fedism', points=[{hyper: value} for value in values])
+    second = second_best(study)
+    level = {'FedAvg': METHODS['FedAvg'], f'second best: {second}': METHODS[second]}
+    curves: dict[str, list] = {'FedISM': [scores(folder) for folder in folders]}
+    curves |= {label: [study.scores(recipe)] * len(values) for label, recipe in level.items()}
+    draw(study, name, hyper.partition('.')[2], values, curves)
+
+
+def landscapes(study: Study) -> None:
+    """Figure 7: the loss around the last global model of FedAvg, the second best and FedISM."""
+    methods = ['FedAvg', second_best(study), 'FedISM']
+    found = {method: landscape(study.run(METHODS[method])[0]) for method in methods}
+    top = {kind: max(float(one.losses[kind].max()) for one in found.values()) for kind in SETS}
+    with style.styled():
+        figure, axes = style.grid(len(methods) * len(SETS), len(SETS), (2.6, 2.4))
+        for ax, (method, kind) in zip(axes, [(m, k) for m in methods for k in SETS], strict=True):
+            one = found[method]
+            shown = ax.contourf(
+                one.axis, one.axis, one.losses[kind], levels=np.linspace(0, top[kind], 25), cmap='viridis'
+            )
+            ax.set(title=f'{method}: {kind}', aspect='equal')
+            ax.grid(visible=False)
+            if method == methods[-1]:
+                figure.colorbar(shown, ax=ax, orientation='horizontal', label='loss')
+        save(figure, study.out / 'figure7.png')
+    middle = len(found['FedAvg'].axis) // 2
+    numbers = {
+        method: {
+            kind: {'centre': float(one.losses[kind][middle, middle]), 'mean': float(one.losses[kind].mean())}
+            for kind in SETS
+        }
+        for method, one in found.items()
+    }
+    rows = [
+        [method, *(f'{numbers[method][kind]["centre"]:.3f} / {numbers[method][kind]["mean"]:.3f}' for kind in SETS)]
+        for method in methods
+    ]
+    note = 'Loss at the centre / mean over the square. '
+    study.write('figure7', [*markdown(['method', *SETS], rows), '', note + why_not_comparable(study)], numbers)
+
+
+FIGURES = {
+    '4': ratios,
+    '5': lambda study: swept(study, 'figure5', 'fedism.q', (0.1, 0.5, 1.0, 2.0, 5.0, 10.0)),
+    '6': lambda study: swept(study, 'figure6', 'fedism.beta', (0.3, 0.5, 0.7, 0.9, 1.0)),
+    '7': landscapes,
+}
+
+if __name__ == '__main__':
+    main(lambda study, figure: FIGURES[figure](study), 'figure', tuple(FIGURES))
