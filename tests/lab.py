@@ -54,13 +54,12 @@ class Lab:
         self.recipe, self.hyper, self.traces = recipe, floats(recipe), 0
         self.data = FEDERATION.arrays()
         self.round = jax.jit(self._traced(ClientMap()))
-        self.static = jax.jit(self._static(ClientMap(chunk=2)))
-        self.sharded = jax.jit(self._traced(ClientMap(1, client_mesh(4))))
+        self.static = jax.jit(self._static(ClientMap(2, client_mesh(2))))
         self.lanes = jax.jit(jax.vmap(self._traced(ClientMap(), count=False), (0, 0, None, 0)))
 
     def _traced(self, client_map: ClientMap, count: bool = True) -> Callable:
         def run(hyper, state, cohort, seed):
-            self.traces += count and client_map.mesh is None
+            self.traces += count
             return algorithm(self.recipe, hyper, client_map).round(state, cohort, jax.random.key(seed))
 
         return run
