@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from fedjax_fair.core.types import Method
-from fedjax_fair.methods import agnostic, drift, server_optimizers, sharpness, weights
+from fedjax_fair.methods import agnostic, drift, server_optimizers, sharpness, tilted, weights
 
 RECIPES: dict[str, Callable[..., list[Method]]] = {
     'fedavg': weights.fedavg,
@@ -28,6 +28,13 @@ RECIPES: dict[str, Callable[..., list[Method]]] = {
     'saga': sharpness.saga,
     'fedism': sharpness.fedism,
     'fedism_plus': sharpness.fedism_plus,
+    'tilted_loss': tilted.tilted_loss,
+    'tilted_server': tilted.tilted_server,
+    'personal': tilted.personal,
+    'fedtilt': tilted.fedtilt,
+    'ditto': tilted.ditto,
+    'term': tilted.term,
+    'local_only': tilted.local_only,
     'fedavgm': server_optimizers.server_momentum,
     'fedadam': server_optimizers.server_adam,
     'fedyogi': server_optimizers.server_yogi,

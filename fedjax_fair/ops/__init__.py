@@ -4,6 +4,7 @@ from fedjax_fair.ops.gram import gram
 from fedjax_fair.ops.losses import adjusted_logits, logit_adjusted_cross_entropy
 from fedjax_fair.ops.sharpness import gsam_gradient, sam_gradient, sharpness, sharpness_weights
 from fedjax_fair.ops.simplex import project_simplex
+from fedjax_fair.ops.tilted import tilted_consensus, tilted_mean, two_level_tilted_loss
 
 __all__ = [
     'adjusted_logits',
@@ -14,4 +15,7 @@ __all__ = [
     'sam_gradient',
     'sharpness',
     'sharpness_weights',
+    'tilted_consensus',
+    'tilted_mean',
+    'two_level_tilted_loss',
 ]
