@@ -12,19 +12,35 @@ import jax.numpy as jnp
 from fedjax_fair.core import local as local_training
 from fedjax_fair.core import tree
 from fedjax_fair.core.client_map import shared_max
-from fedjax_fair.core.types import Array, Aux, Batch, Losses, Method, Model, Output, Phase, PyTree, Run, Task, Variables
+from fedjax_fair.core.types import (
+    Array,
+    Aux,
+    Batch,
+    Losses,
+    Method,
+    Model,
+    Outliers,
+    Output,
+    Phase,
+    PyTree,
+    Run,
+    Task,
+    Variables,
+)
 
-AUGMENTED = 2**31 - 1  # sets the keys of an augmented training set apart from those of training
+AUGMENTED, OUTLIERS = 2**31 - 1, 2**31 - 2  # set their keys apart from those of training
 
 
 class ClientData(NamedTuple):
-    """One client's training set inside the flat arrays."""
+    """One client's training set inside the flat arrays; ``spoiled[M]`` marks its outliers, drawn with ``noise``."""
 
     x: Array
     y: Array
     where: Array
     ex_mask: Array
     n: Array
+    spoiled: Array | None = None
+    noise: Array | None = None
 
     def take(self, position: Array) -> tuple[Array, Array]:
         """The examples at positions of this client's own list."""
@@ -44,6 +60,7 @@ class Spec:
     run: Run
     preprocess: Callable[[Array], Array]
     augment: Callable[[Array, Array], Array] | None
+    outliers: Outliers | None
     only_size: int | None
     eval_batch_size: int = 128
 
@@ -51,6 +68,27 @@ class Spec:
     def smallest(self) -> int:
         """The fewest examples any client with data holds."""
         return int(min((int(n) for n in self.run.sizes if n > 0), default=1))
+
+    def with_outliers(self, data: ClientData, own: Array, client: Array) -> ClientData:
+        """The client's data with its outliers drawn: by its key of this round, or once and for all seeds."""
+        if self.outliers is None:
+            return data
+        key = jax.random.fold_in(own, OUTLIERS)
+        key = key if self.outliers.persistent else jax.random.fold_in(jax.random.key(OUTLIERS), client)
+        chance = jax.random.uniform(key, data.ex_mask.shape)
+        rank = jnp.argsort(jnp.argsort(jnp.where(data.ex_mask, chance, jnp.inf)))
+        count = jnp.round(self.outliers.share * data.n.astype(chance.dtype)).astype(rank.dtype)
+        return data._replace(spoiled=rank < count, noise=key)
+
+    def read(self, data: ClientData, position: Array) -> tuple[Array, Array]:
+        """Examples at positions of a client's own list as training sees them, before augmentation."""
+        x, y = data.take(position)
+        x = self.preprocess(x)
+        if self.outliers is None or data.spoiled is None or data.noise is None:
+            return x, y
+        keys = jax.vmap(jax.random.fold_in, (None, 0))(data.noise, position)
+        worse = jax.vmap(self.outliers.spoil)(keys, x)
+        return jnp.where(tree.per_row(data.spoiled[position], x), worse, x), y
 
     def transform(self, ctx: Context, scratch: dict[str, PyTree], x: Array) -> tuple[Array, dict[str, PyTree]]:
         """Run every method's input transform."""
@@ -230,8 +268,7 @@ class Context:
     def _batch(self, start: Array, size: int) -> Batch:
         place = start + jnp.arange(size)
         here = jnp.minimum(place, self.data.where.shape[0] - 1)
-        x, y = self.data.take(here)
-        x = self.spec.preprocess(x)
+        x, y = self.spec.read(self.data, here)
         if self.augment_key is not None and self.spec.augment is not None:
             x, y = local_training.augmented(self.spec.augment, jax.random.fold_in(self.augment_key, start), x, y)
         quiet = dataclasses.replace(self, train=False)

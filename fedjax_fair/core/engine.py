@@ -15,7 +15,7 @@ from fedjax_fair.core import check, client, server, tree
 from fedjax_fair.core import client_map as mapping
 from fedjax_fair.core import local as training
 from fedjax_fair.core.evaluate import make_evaluate, predict
-from fedjax_fair.core.types import Algorithm, Array, Cohort, FedState, Method, Model, PyTree, Run, Task
+from fedjax_fair.core.types import Algorithm, Array, Cohort, FedState, Method, Model, Outliers, PyTree, Run, Task
 
 OPTIMIZER_ROW = 'local_optimizer'  # client rows of the engine itself: optimiser states that are kept
 
@@ -38,6 +38,7 @@ def build(
     client_map: str | mapping.ClientMap = 'auto',
     preprocess: Callable[[Array], Array] = as_float,
     augment: Callable[[Array, Array], Array] | None = None,
+    outliers: Outliers | None = None,
 ) -> Algorithm:
     """Compose a model, a task and a list of methods into a federated algorithm.
 
@@ -50,6 +51,7 @@ def build(
       client_map: how clients are spread, see :mod:`fedjax_fair.core.client_map`.
       preprocess: turns stored inputs into model inputs on device.
       augment: ``(key, x) -> x`` on every training batch.
+      outliers: which training examples are spoiled, and how.
 
     Returns:
       Pure functions ``init(rng, start)`` (``start``: some of the model's variables, such as pretrained ones),
@@ -57,7 +59,7 @@ def build(
       model, and ``measure(state, cohort, fn)``, what ``fn(ctx)`` finds at every client that took the model home, by
       client number. ``round`` is meant to be jitted with the state donated; it never leaves the device.
     """
-    spec, facts = _specify(model, task, methods, sizes, example, local, rounds, preprocess, augment)
+    spec, facts = _specify(model, task, methods, sizes, example, local, rounds, preprocess, augment, outliers)
     spread = mapping.within_memory(
         mapping.resolve(client_map), facts['model_bytes'], spec.run.num_clients, mapping.device_memory()
     )
@@ -86,7 +88,9 @@ def needs_stack(methods: Sequence[Method]) -> bool:
     return any(m.needs_all or m.revise is not None or m.reduce is not None for m in methods)
 
 
-def _specify(model, task, methods, sizes, example, base, rounds, preprocess, augment) -> tuple[client.Spec, dict]:
+def _specify(
+    model, task, methods, sizes, example, base, rounds, preprocess, augment, outliers
+) -> tuple[client.Spec, dict]:
     methods = check.checked_methods(methods)
     base, fixed_by = check.resolved_local(training.check(base), methods)
     lr = base.lr if callable(base.lr) else lambda round: base.lr
@@ -116,6 +120,7 @@ def _specify(model, task, methods, sizes, example, base, rounds, preprocess, aug
         run=run,
         preprocess=preprocess,
         augment=augment,
+        outliers=outliers,
         only_size=lengths.pop() if known else None,
     )
     return spec, {'score': task.score, 'fixed_by': fixed_by, 'local': base, 'model_bytes': tree.num_bytes(shapes)}
@@ -209,9 +214,9 @@ def _inputs(state: FedState, cohort: Cohort, key: Array, n: Array, steps: Array)
 def _context(spec: client.Spec, shared: PyTree, one: PyTree) -> client.Context:
     round_, key, variables, servers, x, y = shared
     id_, _, where, ex_mask, n, steps, rows = one
-    data = client.ClientData(x, y, where, ex_mask, n)
     # Randomness belongs to the client, never to its slot.
     own = jax.random.fold_in(key, id_)
+    data = spec.with_outliers(client.ClientData(x, y, where, ex_mask, n), own, id_)
     return client.Context(spec, round_, id_, own, servers, rows, variables, data, steps)
 
 

@@ -182,9 +182,10 @@ def _adapted(spec, spread, arrange, state: FedState, tests: Tests, cohort: Cohor
     def one(shared, inputs):
         parts, x, y, tests, rng = shared
         id_, where, ex_mask, n, steps, rows, which = inputs
-        data = client.ClientData(x, y, where, ex_mask, n)
+        own = jax.random.fold_in(rng, id_)
+        data = spec.with_outliers(client.ClientData(x, y, where, ex_mask, n), own, id_)
         ctx = dataclasses.replace(_context(spec, parts, id_, rows), data=data, steps=steps)
-        ctx = client.download(dataclasses.replace(ctx, key=jax.random.fold_in(rng, id_)))
+        ctx = client.download(dataclasses.replace(ctx, key=own))
         trained = client.fit(ctx, None)
         return _set_metrics(spec, ctx, trained.variables, tests, which)
 

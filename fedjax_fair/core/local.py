@@ -137,8 +137,7 @@ def train(ctx, local: Local, phase: Phase, state: Trained, *, final: bool) -> Tr
     def batch_of(step, key):
         place = (jax.lax.div(step, batches), jax.lax.rem(step, batches) * size)
         position = jax.lax.dynamic_slice(orders, place, (1, size))[0]
-        x, y = data.take(position)
-        x = spec.preprocess(x)
+        x, y = spec.read(data, position)
         x, y = (x, y) if spec.augment is None else augmented(spec.augment, key, x, y)
         return Batch(x, y, place[1] + jnp.arange(size) < data.n)
 

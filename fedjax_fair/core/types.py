@@ -69,6 +69,18 @@ class Batch(NamedTuple):
     mask: Array
 
 
+class Outliers(NamedTuple):
+    """Training examples that are worse than the data: a ``share`` of each client's, drawn from the clean ones.
+
+    ``spoil(key, x)`` spoils one example as the model would see it; its label stays. ``persistent`` draws others in
+    every round, keyed by seed, round and client; else the same stay spoiled. Within a round all epochs see the same.
+    """
+
+    spoil: Callable[[Array, Array], Array]
+    share: float = 0.3
+    persistent: bool = True
+
+
 class Cohort(NamedTuple):
     """The clients of one round.
 

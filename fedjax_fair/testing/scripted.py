@@ -181,7 +181,7 @@ class _ScriptedContext(client.Context):
 def _report(methods, run: Run, shared, id_, n, rows, update, steps, given):
     """What one client's report hooks write and send, as if it had trained."""
     number, servers, variables = shared
-    spec = client.Spec(None, None, methods, local.Local(), (Phase('train'),), run, None, None, None)  # type: ignore[arg-type]
+    spec = client.Spec(None, None, methods, local.Local(), (Phase('train'),), run, None, None, None, None)  # type: ignore[arg-type]
     none = jnp.zeros((1,), jnp.int32)
     data = client.ClientData(none, none, none, none > 0, n)
     ctx = _ScriptedContext(

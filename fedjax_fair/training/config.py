@@ -39,6 +39,10 @@ class Config:
     clip_norm: float | None = setting(None, 'largest norm of a local gradient', 'local')
     keep_optimizer: bool = setting(False, "carry each client's optimiser state to its next round", 'local')
     augment: str = setting('', 'random crop, flip, affine, joined by +', 'local')
+    outliers: str = setting('', 'training examples spoiled anew in every round: pixels or gaussian', 'local')
+    outlier_share: float | None = setting(None, "share of each client's examples that are outliers (0.3)", 'local')
+    outlier_strength: float | None = setting(None, 'share of pixels (0.3) or standard deviation (1)', 'local')
+    outliers_once: bool = setting(False, 'the same examples stay spoiled in all rounds', 'local')
     # who takes part
     participation: float = setting(1.0, 'share of clients sampled each round', 'clients')
     sampler: str = setting('uniform', 'uniform, size (chances by examples) or schedule', 'clients')
@@ -116,6 +120,7 @@ _AT_LEAST = {
     'classes_per_client': 1,
     'clients_per_domain': 1,
     'dropout': 0,
+    'outlier_strength': 0,
 }
 _ABOVE = {'lr': 0, 'lr_decay': 0, 'clip_norm': 0, 'participation': 0, 'alpha': 0}
 _AT_MOST = {'participation': 1, 'dropout': 1, 'momentum': 1}

@@ -16,9 +16,10 @@ from fedjax_fair.core import client_map as mapping
 from fedjax_fair.core.client_map import ClientMap
 from fedjax_fair.core.evaluate import personalises
 from fedjax_fair.core.local import OPTIMIZERS
-from fedjax_fair.core.types import Algorithm, Array, Model, Task
+from fedjax_fair.core.types import Algorithm, Array, Model, Outliers, Task
 from fedjax_fair.data import Federation, make_scenario
 from fedjax_fair.data.augment import AUGMENTATIONS, make_augment
+from fedjax_fair.data.outliers import OUTLIERS, make_outliers
 from fedjax_fair.data.samplers import SAMPLERS, Sampler, make_sampler
 from fedjax_fair.methods import defaults, make_methods, resolve_hyper
 from fedjax_fair.metrics import TASKS, make_task
@@ -93,6 +94,7 @@ def prepare(config: Config, points: Sequence[Mapping[str, float]] = ({},)) -> Ex
     _check_points(config, points)
     available = _available(config.devices)
     augment = make_augment(config.augment) if config.augment else None
+    outliers = _outliers(config)
     use_conv(config.conv)
     federation = load_federation(config)
     if augment and federation.x.ndim != 4:
@@ -114,6 +116,7 @@ def prepare(config: Config, points: Sequence[Mapping[str, float]] = ({},)) -> Ex
             rounds=config.rounds,
             client_map=clients,
             augment=augment,
+            outliers=outliers,
         )
 
     algorithm = factory({})
@@ -131,6 +134,15 @@ def prepare(config: Config, points: Sequence[Mapping[str, float]] = ({},)) -> Ex
         kinds=('global', 'deployed') if personalises(methods) else ('global',),
         notes=(*_notes(config, algorithm), *start.notes),
     )
+
+
+def _outliers(config: Config) -> Outliers | None:
+    if config.outliers:
+        return make_outliers(config.outliers, config.outlier_share, config.outlier_strength, not config.outliers_once)
+    for name in ('outlier_share', 'outlier_strength', 'outliers_once'):
+        if value := getattr(config, name):
+            raise ValueError(f'--{name}={value} needs --outliers={" or --outliers=".join(OUTLIERS)}')
+    return None
 
 
 def load_federation(config: Config) -> Federation:

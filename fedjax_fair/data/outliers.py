@@ -1,0 +1,52 @@
+"""Outliers: what may be wrong with single training examples. ``spoil(key, x) -> x`` for one example in [0, 1]."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+
+from fedjax_fair.core.types import Array, Outliers
+
+Spoil = Callable[[Array, Array], Array]
+SHARE = 0.3  # of a client's examples
+
+
+def random_pixels(share: float = 0.3) -> Spoil:
+    """A pixel, with all its channels, becomes uniform values with probability ``share``; 0 changes nothing."""
+
+    def spoil(key: Array, x: Array) -> Array:
+        where, what = jax.random.split(key)
+        hit = jax.random.bernoulli(where, share, (*x.shape[:2], *(1,) * (x.ndim - 2)))
+        return jnp.where(jnp.broadcast_to(hit, x.shape), jax.random.uniform(what, x.shape, x.dtype), x)
+
+    return spoil
+
+
+def gaussian(std: float = 1.0) -> Spoil:
+    """Noise of this deviation on every value, not cut off; 0 changes nothing."""
+    return lambda key, x: x + std * jax.random.normal(key, x.shape, x.dtype)
+
+
+# What spoils an example, and how much by default.
+OUTLIERS: dict[str, tuple[Callable[[float], Spoil], float]] = {
+    'pixels': (random_pixels, 0.3),
+    'gaussian': (gaussian, 1.0),
+}
+
+
+def make_outliers(
+    name: str, share: float | None = None, strength: float | None = None, persistent: bool = True
+) -> Outliers:
+    """Outliers of :data:`OUTLIERS` by name; ``strength`` is a share of pixels or a standard deviation.
+
+    Defaults are those of FedTilt (arXiv 2503.13537): 30 % of the examples, 30 % of their pixels or deviation 1.
+    """
+    if name not in OUTLIERS:
+        raise ValueError(f'--outliers={name} is not one of {", ".join(OUTLIERS)}')
+    share = SHARE if share is None else share
+    if not 0 <= share <= 1:
+        raise ValueError(f'--outlier_share={share} must be between 0 and 1')
+    make, usual = OUTLIERS[name]
+    return Outliers(make(usual if strength is None else strength), share, persistent)
