@@ -15,6 +15,7 @@ from fedjax_fair.core import check, client, server, tree
 from fedjax_fair.core import client_map as mapping
 from fedjax_fair.core import local as training
 from fedjax_fair.core.evaluate import make_evaluate, predict
+from fedjax_fair.core.spec import ClientData, Spec
 from fedjax_fair.core.types import Algorithm, Array, Cohort, FedState, Method, Model, Outliers, PyTree, Run, Task
 
 OPTIMIZER_ROW = 'local_optimizer'  # client rows of the engine itself: optimiser states that are kept
@@ -88,9 +89,7 @@ def needs_stack(methods: Sequence[Method]) -> bool:
     return any(m.needs_all or m.revise is not None or m.reduce is not None for m in methods)
 
 
-def _specify(
-    model, task, methods, sizes, example, base, rounds, preprocess, augment, outliers
-) -> tuple[client.Spec, dict]:
+def _specify(model, task, methods, sizes, example, base, rounds, preprocess, augment, outliers) -> tuple[Spec, dict]:
     methods = check.checked_methods(methods)
     base, fixed_by = check.resolved_local(training.check(base), methods)
     lr = base.lr if callable(base.lr) else lambda round: base.lr
@@ -111,7 +110,7 @@ def _specify(
     )
     lengths = {int(n) for n in sizes if n > 0}
     known = len(lengths) == 1 and jax.default_backend() != 'cpu'
-    spec = client.Spec(
+    spec = Spec(
         model=model,
         task=task,
         methods=methods,
@@ -126,7 +125,7 @@ def _specify(
     return spec, {'score': task.score, 'fixed_by': fixed_by, 'local': base, 'model_bytes': tree.num_bytes(shapes)}
 
 
-def _init(spec: client.Spec, optimizer: optax.GradientTransformation, rng: Array, start: dict) -> FedState:
+def _init(spec: Spec, optimizer: optax.GradientTransformation, rng: Array, start: dict) -> FedState:
     example = spec.preprocess(jnp.asarray(spec.run.example)[None])
     variables = tree.replaced(spec.model.init(rng, example), start)
     servers, clients = server.initial_entries(spec.methods, variables, spec.run)
@@ -137,7 +136,7 @@ def _init(spec: client.Spec, optimizer: optax.GradientTransformation, rng: Array
     return FedState(jnp.zeros((), jnp.int32), variables, optimizer.init(variables['params']), servers, clients, seen)
 
 
-def _arranged(spec: client.Spec, spread: mapping.ClientMap, cohort: Cohort):
+def _arranged(spec: Spec, spread: mapping.ClientMap, cohort: Cohort):
     """Pad the cohort to whole chunks and deal it out by length; returns the fitted map, cohort, n and steps."""
     spread, slots = mapping.fit(spread, cohort.ids.shape[0])
     extra = slots - cohort.ids.shape[0]
@@ -211,12 +210,12 @@ def _inputs(state: FedState, cohort: Cohort, key: Array, n: Array, steps: Array)
     return shared, (cohort.ids, cohort.mask, cohort.where, cohort.ex_mask, n, steps, rows)
 
 
-def _context(spec: client.Spec, shared: PyTree, one: PyTree) -> client.Context:
+def _context(spec: Spec, shared: PyTree, one: PyTree) -> client.Context:
     round_, key, variables, servers, x, y = shared
     id_, _, where, ex_mask, n, steps, rows = one
     # Randomness belongs to the client, never to its slot.
     own = jax.random.fold_in(key, id_)
-    data = spec.with_outliers(client.ClientData(x, y, where, ex_mask, n), own, id_)
+    data = spec.with_outliers(ClientData(x, y, where, ex_mask, n), own, id_)
     return client.Context(spec, round_, id_, own, servers, rows, variables, data, steps)
 
 
@@ -267,7 +266,7 @@ def _commit(spec, state: FedState, ids: Array, ok: Array, done: server.Committed
     return FedState(state.round + 1, done.variables, done.opt, done.servers, clients, seen)
 
 
-def _work(spec: client.Spec, spread: mapping.ClientMap, steps: Array, sent: client.Sent) -> dict[str, Array]:
+def _work(spec: Spec, spread: mapping.ClientMap, steps: Array, sent: client.Sent) -> dict[str, Array]:
     """Examples trained on, and examples paid for: a chunk costs as much as its longest client."""
     longest = jnp.max(steps.reshape(-1, spread.chunk or steps.shape[0]), 1)
     paid = jnp.sum(longest) * (spread.chunk or steps.shape[0]) * spec.local.batch_size

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from fedjax_fair.core import client, client_map, server, tree
+from fedjax_fair.core.spec import ClientData, Spec
 from fedjax_fair.core.types import Array, Cohort, FedState, Tests, Variables
 
 KINDS = ('global', 'deployed', 'adapted')
@@ -19,7 +20,7 @@ def personalises(methods) -> bool:
     return any(m.download is not None or m.deploy is not None for m in methods)
 
 
-def make_evaluate(spec: client.Spec, spread: client_map.ClientMap, arrange: Callable):
+def make_evaluate(spec: Spec, spread: client_map.ClientMap, arrange: Callable):
     """``evaluate(state, tests, kinds, cohort, rng)`` of one algorithm."""
 
     def evaluate(
@@ -56,7 +57,7 @@ def make_evaluate(spec: client.Spec, spread: client_map.ClientMap, arrange: Call
     return evaluate
 
 
-def _served(spec: client.Spec, state: FedState) -> Variables:
+def _served(spec: Spec, state: FedState) -> Variables:
     owner = next((m for m in spec.methods if m.serve is not None), None)
     if owner is None or owner.serve is None:
         return state.variables
@@ -79,11 +80,11 @@ def _served(spec: client.Spec, state: FedState) -> Variables:
     return owner.serve(view, state.clients.get(owner.name))
 
 
-def _context(spec: client.Spec, state_parts, id_: Array, rows) -> client.Context:
+def _context(spec: Spec, state_parts, id_: Array, rows) -> client.Context:
     """The context of a client that is only evaluated: no data, no randomness."""
     round_, servers, variables = state_parts
     none = jnp.zeros((1,), jnp.int32)
-    data = client.ClientData(none, none, none, none > 0, jnp.zeros((), jnp.int32))
+    data = ClientData(none, none, none, none > 0, jnp.zeros((), jnp.int32))
     return client.Context(spec, round_, id_, jax.random.key(0), servers, rows, variables, data)
 
 
@@ -91,24 +92,24 @@ def _first_rows(state: FedState):
     return {name: jax.tree.map(lambda leaf: leaf[0], table) for name, table in state.clients.items()}
 
 
-def _logits(spec: client.Spec, ctx: client.Context, variables: Variables, x: Array, mask: Array) -> Array:
+def _logits(spec: Spec, ctx: client.Context, variables: Variables, x: Array, mask: Array) -> Array:
     x, _ = spec.transform(ctx, client.start_scratch(ctx), spec.preprocess(x))
     return ctx.apply(variables, x, mask, False).logits
 
 
-def _records(spec: client.Spec, ctx: client.Context, variables: Variables, x: Array, y: Array, mask: Array):
+def _records(spec: Spec, ctx: client.Context, variables: Variables, x: Array, y: Array, mask: Array):
     """Per-example facts of one batch."""
     return spec.task.record(_logits(spec, ctx, variables, x, mask), y)
 
 
-def predict(spec: client.Spec, state: FedState, x: Array) -> Array:
+def predict(spec: Spec, state: FedState, x: Array) -> Array:
     """Logits of the served global model for stored inputs ``x[B, ...]``."""
     served = _served(spec, state)
     ctx = _context(spec, (state.round, state.server, served), jnp.array(spec.run.num_clients), _first_rows(state))
     return _logits(spec, ctx, served, x, jnp.ones(x.shape[0], bool))
 
 
-def _in_batches(spec: client.Spec, tests_xym):
+def _in_batches(spec: Spec, tests_xym):
     """Cut ``[..., M]`` test sets into equal batches ``[..., b, B]``."""
     width = tests_xym[2].shape[-1]
     count = -(-width // spec.eval_batch_size)
@@ -183,7 +184,7 @@ def _adapted(spec, spread, arrange, state: FedState, tests: Tests, cohort: Cohor
         parts, x, y, tests, rng = shared
         id_, where, ex_mask, n, steps, rows, which = inputs
         own = jax.random.fold_in(rng, id_)
-        data = spec.with_outliers(client.ClientData(x, y, where, ex_mask, n), own, id_)
+        data = spec.with_outliers(ClientData(x, y, where, ex_mask, n), own, id_)
         ctx = dataclasses.replace(_context(spec, parts, id_, rows), data=data, steps=steps)
         ctx = client.download(dataclasses.replace(ctx, key=own))
         trained = client.fit(ctx, None)

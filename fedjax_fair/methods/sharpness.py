@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 
-from fedjax_fair.core.client import masked_mean
+from fedjax_fair.core.spec import masked_mean
 from fedjax_fair.core.types import Array, Losses, Method
 from fedjax_fair.methods.weights import remember_nothing
 from fedjax_fair.ops import adjusted_logits, gsam_gradient, sharpness, sharpness_weights

@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from fedjax_fair.core.client import masked_mean
 from fedjax_fair.core.local import make_optimizer
+from fedjax_fair.core.spec import masked_mean
 from fedjax_fair.core.types import Method
 from fedjax_fair.ops import tilted_consensus, two_level_tilted_loss
 from fedjax_fair.ops.tilted import DISTANCES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 
-from fedjax_fair.core.client import masked_mean
+from fedjax_fair.core.spec import masked_mean
 from fedjax_fair.core.types import Array
 from fedjax_fair.metrics.parts import cross_entropy
 

@@ -13,6 +13,7 @@ import optax
 
 from fedjax_fair.core import client, local, server, tree
 from fedjax_fair.core.check import checked_methods
+from fedjax_fair.core.spec import ClientData, Spec
 from fedjax_fair.core.types import Array, Losses, Method, Phase, PyTree, Run, Variables
 
 
@@ -181,9 +182,9 @@ class _ScriptedContext(client.Context):
 def _report(methods, run: Run, shared, id_, n, rows, update, steps, given):
     """What one client's report hooks write and send, as if it had trained."""
     number, servers, variables = shared
-    spec = client.Spec(None, None, methods, local.Local(), (Phase('train'),), run, None, None, None, None)  # type: ignore[arg-type]
+    spec = Spec(None, None, methods, local.Local(), (Phase('train'),), run, None, None, None, None)  # type: ignore[arg-type]
     none = jnp.zeros((1,), jnp.int32)
-    data = client.ClientData(none, none, none, none > 0, n)
+    data = ClientData(none, none, none, none > 0, n)
     ctx = _ScriptedContext(
         spec, number, id_, jax.random.key(0), servers, rows, variables, data, steps, probe=given, given=given
     )
