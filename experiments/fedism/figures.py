@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from experiments.fedism.landscape import SETS, landscape
-from experiments.fedism.study import COLUMNS, METHODS, Cell, Study, main, markdown, scores, why_not_comparable
+from experiments.fedism.study import COLUMNS, HERE, METHODS, scores, scores_of, why_not_comparable
 from experiments.fedism.tables import with_ratio
+from experiments.study import Cell, Study, main, markdown
 from fedjax_fair.data.canvas import save
 from fedjax_fair.report import style
 
@@ -19,7 +20,7 @@ Curves = Mapping[str, Sequence[Mapping[str, Cell]]]
 def second_best(study: Study) -> str:
     """The fair baseline that does best on corrupted images."""
     fair = [method for method in METHODS if method not in ('FedAvg', 'FedISM')]
-    return max(fair, key=lambda method: study.scores(METHODS[method])['corrupted ACC'][0])
+    return max(fair, key=lambda method: scores_of(study, METHODS[method])['corrupted ACC'][0])
 
 
 def draw(study: Study, name: str, label: str, values: Sequence[float], curves: Curves) -> None:
@@ -50,7 +51,7 @@ def ratios(study: Study) -> None:
     values, second = (0.1, 0.2, 0.3), second_best(study)
     named = {'FedAvg': 'FedAvg', f'second best: {second}': second, 'FedISM': 'FedISM'}
     curves = {
-        label: [study.scores(METHODS[method], **with_ratio(study, value)) for value in values]
+        label: [scores_of(study, METHODS[method], **with_ratio(study, value)) for value in values]
         for label, method in named.items()
     }
     draw(study, 'figure4', 'share of corrupted clients', values, curves)
@@ -62,7 +63,7 @@ def swept(study: Study, name: str, hyper: str, values: Sequence[float]) -> None:
     second = second_best(study)
     level = {'FedAvg': METHODS['FedAvg'], f'second best: {second}': METHODS[second]}
     curves: dict[str, list] = {'FedISM': [scores(folder) for folder in folders]}
-    curves |= {label: [study.scores(recipe)] * len(values) for label, recipe in level.items()}
+    curves |= {label: [scores_of(study, recipe)] * len(values) for label, recipe in level.items()}
     draw(study, name, hyper.partition('.')[2], values, curves)
 
 
@@ -107,4 +108,4 @@ FIGURES = {
 }
 
 if __name__ == '__main__':
-    main(lambda study, figure: FIGURES[figure](study), 'figure', tuple(FIGURES))
+    main(lambda study, figure: FIGURES[figure](study), 'figure', tuple(FIGURES), HERE)

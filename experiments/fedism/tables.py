@@ -6,18 +6,8 @@ import jax
 import numpy as np
 
 from experiments.fedism import published
-from experiments.fedism.study import (
-    ABLATION,
-    COLUMNS,
-    METHODS,
-    SALTED,
-    Cell,
-    Study,
-    cell,
-    main,
-    markdown,
-    why_not_comparable,
-)
+from experiments.fedism.study import ABLATION, COLUMNS, HERE, METHODS, SALTED, scores_of, why_not_comparable
+from experiments.study import Cell, Study, cell, main, markdown
 from fedjax_fair.methods.sharpness import client_sharpness
 from fedjax_fair.training import finished
 
@@ -32,7 +22,7 @@ def place(study: Study) -> str:
 def comparison(study: Study, name: str, paper: dict[str, dict[str, published.Row]], **changes) -> None:
     """Seven methods: Tables 1 and 8."""
     where = place(study)
-    ours = {method: study.scores(recipe, **changes) for method, recipe in METHODS.items()}
+    ours = {method: scores_of(study, recipe, **changes) for method, recipe in METHODS.items()}
     rows = []
     for method, found in ours.items():
         rows.append([method, 'ours', *(cell(found[column]) for column in COLUMNS)])
@@ -42,7 +32,7 @@ def comparison(study: Study, name: str, paper: dict[str, dict[str, published.Row
 
 def ablation(study: Study, name: str, ratio: float) -> None:
     """SALT and SAGA alone and together, with differences to FedAvg: Tables 2, 5 and 6."""
-    ours = {method: study.scores(recipe, **with_ratio(study, ratio)) for method, recipe in ABLATION.items()}
+    ours = {method: scores_of(study, recipe, **with_ratio(study, ratio)) for method, recipe in ABLATION.items()}
     paper = {method: dict(zip(COLUMNS, published.RATIOS[ratio][method], strict=True)) for method in ABLATION}
     rows = []
     for method in ABLATION:
@@ -68,7 +58,7 @@ def salted(study: Study, name: str) -> None:
     columns = [column for column in COLUMNS if column.startswith('corrupted')]
     ours, rows = {}, []
     for method in SALTED:
-        plain, flat = study.scores(METHODS[method]), study.scores(SALTED[method])
+        plain, flat = scores_of(study, METHODS[method]), scores_of(study, SALTED[method])
         ours[method] = {column: {'plain': plain[column], 'salt': flat[column]} for column in columns}
         before, after = published.NOISE[published.ICH][method][2:4], published.SALT[method]
         for origin, pairs in (
@@ -117,4 +107,4 @@ TABLES = {
 }
 
 if __name__ == '__main__':
-    main(lambda study, table: TABLES[table](study), 'table', tuple(TABLES))
+    main(lambda study, table: TABLES[table](study), 'table', tuple(TABLES), HERE)

@@ -11,9 +11,10 @@ from typing import NamedTuple
 from fedjax_fair.data.assemble import Split, clients_of_each, federate
 from fedjax_fair.data.digits import CLIENT_SIZES, DOMAINS, digit_domains, handwritten_digits
 from fedjax_fair.data.federation import Federation
+from fedjax_fair.data.idx import read_idx
 from fedjax_fair.data.npz import read_npz
 from fedjax_fair.data.options import given, refuse_unread
-from fedjax_fair.data.pool import limit_tests
+from fedjax_fair.data.pool import Pool, limit_tests
 from fedjax_fair.data.quality import quality_shift
 from fedjax_fair.data.tissue import tissue_pool
 from fedjax_fair.data.toys import gaussian_toy
@@ -139,11 +140,31 @@ def npz(
     each where that (or ``num_clients`` or ``client_sizes``) is given; files without give 10 clients, iid.
     """
     pool = read_npz(paths, npz_keys, image_size, data_seed, task)
-    pool = pool if test_size is None else limit_tests(pool, test_size, data_seed)
     sizes = None if client_sizes is None else tuple(client_sizes)
     split = Split(split_by, num_clients, alpha, classes_per_client, clients_per_domain, sizes, truncate)
-    name = 'npz:' + '+'.join(pathlib.Path(path).stem for path in paths.split(','))
-    return federate(pool, name, split, data_seed, description=f'arrays of {paths}')
+    return _of_files(pool, 'npz', paths, split, data_seed, test_size)
+
+
+def idx(
+    folder: str,
+    data_seed: int = 0,
+    image_size: int | None = None,
+    test_size: int | None = None,
+    split_by: str | None = None,
+    num_clients: int | None = None,
+    alpha: float | None = None,
+    classes_per_client: int | None = None,
+    truncate: bool = False,
+) -> Federation:
+    """MNIST, Fashion-MNIST and the like as they are given out: see :mod:`fedjax_fair.data.idx`; 10 clients, iid."""
+    split = Split(split_by, num_clients, alpha, classes_per_client, truncate=truncate)
+    return _of_files(read_idx(folder, image_size, data_seed), 'idx', folder, split, data_seed, test_size)
+
+
+def _of_files(pool: Pool, kind: str, paths: str, split: Split, seed: int, test_size: int | None) -> Federation:
+    pool = pool if test_size is None else limit_tests(pool, test_size, seed)
+    name = f'{kind}:' + '+'.join(pathlib.Path(path).stem for path in paths.split(','))
+    return federate(pool, name, split, seed, description=f'arrays of {paths}')
 
 
 SCENARIOS: dict[str, Scenario] = {
@@ -168,6 +189,7 @@ SCENARIOS: dict[str, Scenario] = {
         'some clients have noisy or blurred images; BASE is digits, tissue, tissue_grades or npz:PATH',
         'BASE',
     ),
+    'idx': Scenario(idx, 'MNIST, Fashion-MNIST and the like from a folder of IDX files', 'FOLDER'),
     'npz': Scenario(
         npz, 'arrays of your own from .npz files, by site, domain, Dirichlet, classes or iid', 'PATH[,PATH]'
     ),

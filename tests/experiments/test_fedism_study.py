@@ -10,7 +10,8 @@ import pytest
 
 from experiments.fedism import figures, published, tables
 from experiments.fedism.landscape import SETS, direction, landscape
-from experiments.fedism.study import ABLATION, COLUMNS, METHODS, SALTED, Study, cell, main, markdown, scores
+from experiments.fedism.study import ABLATION, COLUMNS, HERE, METHODS, SALTED, scores
+from experiments.study import Study, cell, main, markdown
 from fedjax_fair.methods import make_methods
 from fedjax_fair.training import Config
 
@@ -107,5 +108,5 @@ def test_a_sweep_is_drawn_beside_its_rivals(study, monkeypatch, capsys):
 def test_an_unknown_preset_is_one_line(monkeypatch, capsys):
     monkeypatch.setattr(sys, 'argv', ['tables', '--preset=large'])
     with pytest.raises(SystemExit):
-        main(lambda study, table: None, 'table', ('1', '2'))
+        main(lambda study, table: None, 'table', ('1', '2'), HERE)
     assert '--preset=large is not one of paper, smoke, tissue' in capsys.readouterr().err

@@ -1,0 +1,75 @@
+"""IDX files: read as written, plain or packed, and refused with one line when they are not what they should be."""
+
+import gzip
+import struct
+
+import numpy as np
+import pytest
+
+from fedjax_fair.data import make_scenario
+from fedjax_fair.data.idx import read_idx, read_idx_file
+
+CODES = {'u1': 0x08, 'i2': 0x0B, 'f4': 0x0D}
+
+
+def idx_bytes(array, code='u1'):
+    head = bytes([0, 0, CODES[code], array.ndim]) + struct.pack(f'>{array.ndim}I', *array.shape)
+    return head + array.astype(f'>{code}').tobytes()
+
+
+@pytest.fixture
+def folder(tmp_path):
+    rng = np.random.default_rng(0)
+    for name, count in (('train', 60), ('t10k', 20)):
+        images, labels = rng.integers(256, size=(count, 6, 5)), np.arange(count) % 4
+        (tmp_path / f'{name}-images-idx3-ubyte').write_bytes(idx_bytes(images))
+        with gzip.open(tmp_path / f'{name}-labels-idx1-ubyte.gz', 'wb') as file:
+            file.write(idx_bytes(labels))
+    return tmp_path
+
+
+@pytest.mark.parametrize('code', CODES)
+def test_an_array_comes_back_as_written(code, tmp_path):
+    array = np.arange(24).reshape(2, 3, 4)
+    (tmp_path / 'a').write_bytes(idx_bytes(array, code))
+    found = read_idx_file(tmp_path / 'a')
+    np.testing.assert_array_equal(found, array)
+    assert found.dtype == np.dtype(code)
+
+
+def test_a_folder_is_a_pool_with_its_own_test_set(folder):
+    pool = read_idx(str(folder))
+    assert pool.x.shape == (80, 6, 5, 1) and pool.x.dtype == np.uint8
+    assert pool.held_out.sum() == 20 and pool.num_classes == 4
+
+
+def test_a_scenario_of_two_classes_per_client(folder):
+    data = make_scenario(f'idx:{folder}', num_clients=6, classes_per_client=2)
+    assert data.num_clients == 6
+    for client in range(6):
+        rows = data.index[client, : data.sizes[client]]
+        assert set(data.y[rows]) == set(data.tests.y[client][data.tests.mask[client]]) and len(set(data.y[rows])) == 2
+
+
+@pytest.mark.parametrize(
+    ('spoil', 'message'),
+    [
+        (lambda f: (f / 'train-images-idx3-ubyte').unlink(), 'no train-images-idx3-ubyte or'),
+        (lambda f: (f / 'train-images-idx3-ubyte').write_bytes(b'PK\3\4'), 'is not an IDX file'),
+        (lambda f: (f / 't10k-images-idx3-ubyte').write_bytes(idx_bytes(np.zeros((20, 6, 5)))[:-1]), 'should hold'),
+        (lambda f: (f / 't10k-images-idx3-ubyte').write_bytes(b'\0\0\x08\3\0'), 'should hold'),
+        (lambda f: (f / 'train-labels-idx1-ubyte.gz').write_bytes(b'no gzip'), 'cannot be read'),
+        (lambda f: (f / 't10k-images-idx3-ubyte').write_bytes(idx_bytes(np.zeros((3, 6, 5)))), 't10k has images'),
+    ],
+)
+def test_what_is_wrong_is_named(folder, spoil, message):
+    spoil(folder)
+    with pytest.raises(ValueError, match=message):
+        read_idx(str(folder))
+
+
+def test_a_missing_folder_and_an_option_of_another_source_are_refused(folder):
+    with pytest.raises(ValueError, match='no such folder'):
+        make_scenario('idx:/nowhere/at/all')
+    with pytest.raises(ValueError, match='--npz_keys=a:b does not apply to --scenario=idx'):
+        make_scenario(f'idx:{folder}', npz_keys='a:b')
