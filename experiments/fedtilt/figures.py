@@ -1,0 +1,140 @@
+"""``python -m experiments.fedtilt.figures --figure=1``: the paper's figures; ``--preset`` and flags of a run apply.
+
+1 (random corruptions), 4 (clean data, twice the participation) and 5 (Gaussian noise; 6 and 7 are the same for other
+data) sweep lambda at the tau of the tables, all values and seeds as one program. 2 shows outliers, 3 the toys.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from experiments.fedtilt import published
+from experiments.fedtilt.study import COLUMNS, CONDITIONS, HERE, TITLES, data_set, numbers
+from experiments.study import Study, cell, main, markdown
+from fedjax_fair.core.engine import as_float
+from fedjax_fair.data import make_scenario
+from fedjax_fair.data.canvas import draw_image, image_grid, save
+from fedjax_fair.data.outliers import make_outliers
+from fedjax_fair.report import style
+from fedjax_fair.training import Config, finished, load_federation
+
+LAMBDAS = {
+    published.MNIST: (-50.0, -10.0, -1.0, 0.0, 1.0, 10.0, 50.0),
+    published.FASHION: (-50.0, -10.0, -1.0, 0.0, 1.0, 10.0, 50.0),
+    published.CIFAR: (-1.0, -0.1, 0.0, 0.1, 1.0, 2.0),
+}
+# The toys' tilts as published; where one is not given, it is 1 (experiment 2) or 100 (experiment 3).
+TOYS = {1: (1.0, 1.0), 2: (100.0, 1.0), 3: (100.0, -100.0)}
+TOY = Config(model='logreg', rounds=20, local_epochs=10, batch_size=10, lr=0.05, eval_every=20, last_k=1)
+
+
+def swept(study: Study, name: str, table: str, **changes: Any) -> None:
+    """Accuracy with client fairness, and client data fairness, of personal models over lambda."""
+    where = data_set(study)
+    values, (tau, _) = LAMBDAS[where], published.TILTS[table][where]
+    points = [{'fedtilt.lam': value} for value in values]
+    folders = study.run('fedtilt', points, hyper={'fedtilt.tau': tau}, **CONDITIONS[table], **changes)
+    found = [numbers(folder)['personal'] for folder in folders]
+    pairs = {
+        'accuracy, with sigma over clients': ('acc', 'sigma'),
+        'mu_sigma, with sigma_sigma': ('mu_sigma', 'sigma_sigma'),
+    }
+    with style.styled():
+        figure, axes = style.grid(2, 2, (3.6, 2.8))
+        for place, (ax, (title, (mean, spread))) in enumerate(zip(axes, pairs.items(), strict=True)):
+            height, width = ([one[key][0] for one in found] for key in (mean, spread))
+            ax.errorbar(range(len(values)), height, yerr=width, color=style.colour(place), marker='o', capsize=3)
+            labels = [f'{value:g}' for value in values]
+            ax.set(title=title, xlabel='lambda', ylabel='%', xticks=range(len(values)), xticklabels=labels)
+        save(figure, study.out / f'{name}.png')
+    rows = [[f'{value:g}', *(cell(one[c]) for c in COLUMNS)] for value, one in zip(values, found, strict=True)]
+    note = (
+        f'Personal models, {study.data()["name"]} with {TITLES[table]}, tau = {tau:g}; means (deviations) over seeds.'
+    )
+    kept = {str(value): one for value, one in zip(values, found, strict=True)}
+    study.write(name, [*markdown(['lambda', *COLUMNS], rows), '', note], kept)
+
+
+def examples(study: Study) -> None:
+    """Figure 2: training images, clean and as outliers."""
+    images = as_float(jnp.asarray(load_federation(study.config).x[:8]))
+    keys = jax.random.split(jax.random.key(0), len(images))
+    kinds = {'clean': images} | {n: jax.vmap(make_outliers(n).spoil)(keys, images) for n in ('pixels', 'gaussian')}
+    with style.styled():
+        figure, grid = image_grid(list(kinds), len(images), inches=0.9)
+        for axes, shown in zip(grid, kinds.values(), strict=True):
+            for ax, image in zip(axes, np.asarray(shown), strict=True):
+                draw_image(ax, image)
+        save(figure, study.out / 'figure2.png')
+    print(f'written: {study.out / "figure2.png"}')
+
+
+def toys(study: Study) -> None:
+    """Figure 3: points of both clients and the boundaries of their personal models, before and after tilting."""
+    with style.styled():
+        figure, axes = style.grid(len(TOYS) * 2, 2, (3.4, 2.6))
+        angles = {}
+        for number, (tau, lam) in TOYS.items():
+            toy = Study(dataclasses.replace(TOY, scenario=f'gaussian_toy_{number}'), study.out / 'toys', study.quiet)
+            ways = {'plain': (0.0, 0.0), f'tau={tau:g}, lambda={lam:g}': (tau, lam)}
+            lines = {way: boundaries(toy, *tilts) for way, tilts in ways.items()}
+            angles[number] = {way: found.tolist() for way, found in lines.items()}
+            data = make_scenario(toy.config.scenario)
+            for client, ax in enumerate(axes[2 * number - 2 : 2 * number]):
+                _points(ax, data, client)
+                for place, (way, found) in enumerate(lines.items()):
+                    _line(ax, found[client], way, place)
+                ax.set(title=f'experiment {number}, client {client + 1}', xlim=(-2, 4.5), ylim=(-1.5, 5))
+                ax.legend(loc='lower right', fontsize=7)
+        save(figure, study.out / 'figure3.png')
+    rows = [
+        [str(number), way, str(client + 1), *(f'{value:.2f}' for value in line)]
+        for number, ways in angles.items()
+        for way, found in ways.items()
+        for client, line in enumerate(found)
+    ]
+    head = ['experiment', 'tilts', 'client', 'a', 'b', 'c']
+    note = 'Boundaries a x + b y + c = 0 of the personal models; class 2 lies where the left side is positive.'
+    study.write('figure3', [*markdown(head, rows), '', note], angles)
+
+
+def boundaries(toy: Study, tau: float, lam: float) -> np.ndarray:
+    """``[clients, 3]``: the line of every client's personal model, its normal of length 1."""
+    (folder,) = toy.run('fedtilt', scenario=toy.config.scenario, hyper={'fedtilt.tau': tau, 'fedtilt.lam': lam})
+    _, states = finished(folder)
+    params = jax.tree.map(lambda leaf: np.asarray(leaf[0]), states.clients['personal']['params'])
+    (kernel,) = (leaf for leaf in jax.tree.leaves(params) if leaf.ndim == 3)
+    (bias,) = (leaf for leaf in jax.tree.leaves(params) if leaf.ndim == 2)
+    line = np.concatenate([kernel[:, :, 1] - kernel[:, :, 0], (bias[:, 1] - bias[:, 0])[:, None]], 1)
+    return line / np.linalg.norm(line[:, :2], axis=1, keepdims=True)
+
+
+def _points(ax, data, client: int) -> None:
+    rows = data.index[client, : data.sizes[client]]
+    for label, marker in enumerate('ox'):
+        own = data.x[rows][data.y[rows] == label]
+        ax.scatter(own[:, 0], own[:, 1], s=9, marker=marker, color=style.colour(label), alpha=0.5)
+
+
+def _line(ax, line: np.ndarray, label: str, place: int) -> None:
+    a, b, c = line
+    along = np.array([-10.0, 10.0])
+    foot = -c * np.array([a, b])
+    ax.plot(foot[0] - b * along, foot[1] + a * along, color=style.INK, linestyle=style.DASHES[place], label=label)
+
+
+FIGURES = {
+    '1': lambda study: swept(study, 'figure1', '3'),
+    '2': examples,
+    '3': toys,
+    '4': lambda study: swept(study, 'figure4', '2', participation=2 * study.config.participation),
+    '5': lambda study: swept(study, 'figure5', '7'),
+}
+
+if __name__ == '__main__':
+    main(lambda study, figure: FIGURES[figure](study), 'figure', tuple(FIGURES), HERE)

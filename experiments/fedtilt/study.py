@@ -1,0 +1,51 @@
+"""What all tables and figures of FedTilt share: data conditions, methods, and what was measured."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+from experiments.fedtilt import published
+from experiments.study import Cell, Study
+from fedjax_fair.training import output, results
+
+HERE = pathlib.Path(__file__).parent
+COLUMNS = {'acc': 'client_mean', 'sigma': 'client_std', 'mu_sigma': 'mu_sigma', 'sigma_sigma': 'sigma_sigma'}
+MODELS = {'global': 'metrics', 'adapted': 'adapted', 'personal': 'deployed'}
+# Training data of each table: clean, or with outliers drawn anew in every round.
+CONDITIONS: dict[str, dict[str, Any]] = {'2': {}, '3': {'outliers': 'pixels'}, '7': {'outliers': 'gaussian'}}
+TITLES = {'2': 'clean data', '3': 'persistent random corruptions', '7': 'persistent Gaussian noise'}
+DITTO_MU = 0.01  # as for FedTilt; the paper only says that Ditto was tuned
+
+
+def data_set(study: Study) -> str:
+    """The data set of the paper that ours is, or whose place it takes."""
+    scenario = study.config.scenario.lower()
+    return published.FASHION if 'fashion' in scenario else published.CIFAR if 'cifar' in scenario else published.MNIST
+
+
+def recipes(study: Study, table: str) -> dict[str, tuple[str, dict[str, Any]]]:
+    """Every method's recipe and hyper-parameters in one table."""
+    tau, lam = published.TILTS[table][data_set(study)]
+    return {
+        'FedAvg': ('uniform', {}),
+        'Ditto': ('ditto', {'ditto.mu': DITTO_MU}),
+        'FedTilt': ('fedtilt', {'fedtilt.tau': tau, 'fedtilt.lam': lam}),
+    }
+
+
+def numbers(folder: pathlib.Path) -> dict[str, dict[str, Cell]]:
+    """``[model][column]``: mean and std over seeds, in percent, of every kind of model that was evaluated."""
+    summary = results.read_json(folder / output.SUMMARY)
+    return {
+        model: {c: (100 * summary[kind][key]['mean'], 100 * summary[kind][key]['std']) for c, key in COLUMNS.items()}
+        for model, kind in MODELS.items()
+        if summary[kind] is not None
+    }
+
+
+def measured(study: Study, table: str, method: str) -> dict[str, dict[str, Cell]]:
+    """A method's numbers under a table's condition."""
+    recipe, hyper = recipes(study, table)[method]
+    changes = CONDITIONS[table] | ({'hyper': hyper} if hyper else {})
+    return numbers(study.run(recipe, **changes)[0])
