@@ -6,7 +6,7 @@ import json
 import pytest
 
 from experiments.fedtilt import figures, published, tables
-from experiments.fedtilt.study import CONDITIONS, data_set
+from experiments.fedtilt.study import COLUMNS, CONDITIONS, data_set, measured
 from experiments.study import Study
 from fedjax_fair.training import Config
 
@@ -39,19 +39,24 @@ def test_a_data_set_is_known_by_its_name(scenario, name, tmp_path):
     assert data_set(Study(dataclasses.replace(CONFIG, scenario=scenario), tmp_path)) == name
 
 
-def test_a_table_of_corrupted_data(tmp_path, capsys):
-    tables.show(Study(CONFIG, tmp_path, quiet=True), '3')
-    found = json.loads((tmp_path / 'table3.json').read_text())['numbers']
-    assert set(found['FedAvg']) == {'global', 'adapted'} and set(found['Ditto']) == {'global', 'adapted', 'personal'}
-    assert found['FedTilt']['personal'] != found['Ditto']['personal']
+def test_a_run_under_outliers_gives_the_numbers_of_all_three_models(tmp_path):
+    found = measured(Study(CONFIG, tmp_path, quiet=True), '3', 'FedTilt')
+    assert set(found) == {'global', 'adapted', 'personal'}
+    assert found['personal'] != found['global']
+    (summary,) = (tmp_path / 'runs').rglob('summary.json')
+    assert summary.parent.parent.name == 'outliers=pixels,fedtilt.tau=-0.5,fedtilt.lam=1.0'
+    kept = json.loads(summary.read_text())
+    assert found['personal']['mu_sigma'][0] == pytest.approx(100 * kept['deployed']['mu_sigma']['mean'])
+
+
+def test_a_table_shows_the_papers_rows_and_what_was_not_run(tmp_path, monkeypatch, capsys):
+    numbers = {'personal': {column: (1.5, 0.25) for column in COLUMNS}}
+    monkeypatch.setattr(tables, 'measured', lambda study, table, method: numbers)
+    tables.show(Study(CONFIG, tmp_path), '3')
+    assert json.loads((tmp_path / 'table3.json').read_text())['numbers']['Ditto']['personal']['acc'] == [1.5, 0.25]
     shown = capsys.readouterr().out
-    assert shown.count('not run') == 6 and 'tau = -0.5 and lambda = 1' in shown
-    runs = {path.parent.parent.name for path in (tmp_path / 'runs').rglob('summary.json')}
-    assert runs == {
-        'outliers=pixels',
-        'outliers=pixels,ditto.mu=0.01',
-        'outliers=pixels,fedtilt.tau=-0.5,fedtilt.lam=1.0',
-    }
+    assert shown.count('not run') == 6 and shown.count('1.50 (0.25)') == 12
+    assert '34.83' in shown and 'tau = -0.5 and lambda = 1' in shown
 
 
 def test_a_negative_tilt_of_examples_gives_up_the_wide_class_of_the_third_toy(tmp_path):
