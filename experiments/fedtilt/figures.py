@@ -6,7 +6,6 @@ data) sweep lambda at the tau of the tables, all values and seeds as one program
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import jax
@@ -14,14 +13,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from experiments.fedtilt import published
-from experiments.fedtilt.study import COLUMNS, CONDITIONS, HERE, TITLES, data_set, numbers
+from experiments.fedtilt.study import COLUMNS, CONDITIONS, HERE, TITLES, data_set, numbers, toy
 from experiments.study import Study, cell, main, markdown
 from fedjax_fair.core.engine import as_float
 from fedjax_fair.data import make_scenario
 from fedjax_fair.data.canvas import draw_image, image_grid, save
 from fedjax_fair.data.outliers import make_outliers
 from fedjax_fair.report import style
-from fedjax_fair.training import Config, finished, load_federation
+from fedjax_fair.training import finished, load_federation
 
 LAMBDAS = {
     published.MNIST: (-50.0, -10.0, -1.0, 0.0, 1.0, 10.0, 50.0),
@@ -30,7 +29,6 @@ LAMBDAS = {
 }
 # The toys' tilts as published; where one is not given, it is 1 (experiment 2) or 100 (experiment 3).
 TOYS = {1: (1.0, 1.0), 2: (100.0, 1.0), 3: (100.0, -100.0)}
-TOY = Config(model='logreg', rounds=20, local_epochs=10, batch_size=10, lr=0.05, eval_every=20, last_k=1)
 
 
 def swept(study: Study, name: str, table: str, **changes: Any) -> None:
@@ -80,11 +78,11 @@ def toys(study: Study) -> None:
         figure, axes = style.grid(len(TOYS) * 2, 2, (3.4, 2.6))
         angles = {}
         for number, (tau, lam) in TOYS.items():
-            toy = Study(dataclasses.replace(TOY, scenario=f'gaussian_toy_{number}'), study.out / 'toys', study.quiet)
+            own = toy(study, number)
             ways = {'plain': (0.0, 0.0), f'tau={tau:g}, lambda={lam:g}': (tau, lam)}
-            lines = {way: boundaries(toy, *tilts) for way, tilts in ways.items()}
+            lines = {way: boundaries(own, *tilts) for way, tilts in ways.items()}
             angles[number] = {way: found.tolist() for way, found in lines.items()}
-            data = make_scenario(toy.config.scenario)
+            data = make_scenario(own.config.scenario)
             for client, ax in enumerate(axes[2 * number - 2 : 2 * number]):
                 _points(ax, data, client)
                 for place, (way, found) in enumerate(lines.items()):
@@ -103,9 +101,9 @@ def toys(study: Study) -> None:
     study.write('figure3', [*markdown(head, rows), '', note], angles)
 
 
-def boundaries(toy: Study, tau: float, lam: float) -> np.ndarray:
+def boundaries(study: Study, tau: float, lam: float) -> np.ndarray:
     """``[clients, 3]``: the line of every client's personal model, its normal of length 1."""
-    (folder,) = toy.run('fedtilt', scenario=toy.config.scenario, hyper={'fedtilt.tau': tau, 'fedtilt.lam': lam})
+    (folder,) = study.run('fedtilt', hyper={'fedtilt.tau': tau, 'fedtilt.lam': lam})
     _, states = finished(folder)
     params = jax.tree.map(lambda leaf: np.asarray(leaf[0]), states.clients['personal']['params'])
     (kernel,) = (leaf for leaf in jax.tree.leaves(params) if leaf.ndim == 3)

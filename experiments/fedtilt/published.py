@@ -15,6 +15,15 @@ TILTS = {
     '3': {MNIST: (-0.5, 1.0), FASHION: (-1.0, 10.0), CIFAR: (-0.1, -0.1)},
     '7': {MNIST: (50.0, -10.0), FASHION: (50.0, -10.0), CIFAR: (-0.1, -0.1)},
 }
+# Table I, what the tilts are said to do: client fairness by q; data fairness and robustness by (tau, lambda).
+CLIENT_FAIRNESS = {10.0: 'high', 0.0: 'medium', -10.0: 'low'}
+SIGNS = {
+    (1.0, 1.0): ('very high', 'low'),
+    (1.0, -1.0): ('high', 'high'),
+    (-1.0, 1.0): ('high', 'high'),
+    (0.0, 0.0): ('medium', 'medium'),
+    (-1.0, -1.0): ('low', 'very high'),
+}
 NUMBERS: dict[str, dict[str, dict[str, Row]]] = {
     '2': {
         MNIST: {

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import pathlib
 from typing import Any
 
 from experiments.fedtilt import published
 from experiments.study import Cell, Study
-from fedjax_fair.training import output, results
+from fedjax_fair.training import Config, output, results
 
 HERE = pathlib.Path(__file__).parent
 COLUMNS = {'acc': 'client_mean', 'sigma': 'client_std', 'mu_sigma': 'mu_sigma', 'sigma_sigma': 'sigma_sigma'}
@@ -16,6 +17,15 @@ MODELS = {'global': 'metrics', 'adapted': 'adapted', 'personal': 'deployed'}
 CONDITIONS: dict[str, dict[str, Any]] = {'2': {}, '3': {'outliers': 'pixels'}, '7': {'outliers': 'gaussian'}}
 TITLES = {'2': 'clean data', '3': 'persistent random corruptions', '7': 'persistent Gaussian noise'}
 DITTO_MU = 0.01  # as for FedTilt; the paper only says that Ditto was tuned
+
+
+TOY = Config(model='logreg', rounds=20, local_epochs=10, batch_size=10, lr=0.05, eval_every=20, last_k=1)
+
+
+def toy(study: Study, number: int, **settings: Any) -> Study:
+    """A toy experiment of the paper, kept beside the study's own runs."""
+    config = dataclasses.replace(TOY, scenario=f'gaussian_toy_{number}', **settings)
+    return Study(config, study.out / f'toy{number}', study.quiet)
 
 
 def data_set(study: Study) -> str:

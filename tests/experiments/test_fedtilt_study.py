@@ -6,7 +6,7 @@ import json
 import pytest
 
 from experiments.fedtilt import figures, published, tables
-from experiments.fedtilt.study import COLUMNS, CONDITIONS, data_set, measured
+from experiments.fedtilt.study import COLUMNS, CONDITIONS, TOY, data_set, measured
 from experiments.study import Study
 from fedjax_fair.training import Config
 
@@ -61,7 +61,7 @@ def test_a_table_shows_the_papers_rows_and_what_was_not_run(tmp_path, monkeypatc
 
 def test_a_negative_tilt_of_examples_gives_up_the_wide_class_of_the_third_toy(tmp_path):
     toy = Study(
-        dataclasses.replace(figures.TOY, scenario='gaussian_toy_3', rounds=5, eval_every=5, devices=1),
+        dataclasses.replace(TOY, scenario='gaussian_toy_3', rounds=5, eval_every=5, devices=1),
         tmp_path,
         quiet=True,
     )
