@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from matplotlib.ticker import MaxNLocator
 
 from experiments.fedism.landscape import SETS, landscape
 from experiments.fedism.study import COLUMNS, HERE, METHODS, scores, scores_of, why_not_comparable
@@ -79,10 +80,11 @@ def landscapes(study: Study) -> None:
             shown = ax.contourf(
                 one.axis, one.axis, one.losses[kind], levels=np.linspace(0, top[kind], 25), cmap='viridis'
             )
-            ax.set(title=f'{method}: {kind}', aspect='equal')
+            ax.set(title=kind if method == methods[0] else '', ylabel=method if kind == SETS[0] else '', aspect='equal')
             ax.grid(visible=False)
             if method == methods[-1]:
-                figure.colorbar(shown, ax=ax, orientation='horizontal', label='loss')
+                ticks = MaxNLocator(3).tick_values(0, top[kind])[:-1]
+                figure.colorbar(shown, ax=ax, orientation='horizontal', label='loss', ticks=ticks)
         save(figure, study.out / 'figure7.png')
     middle = len(found['FedAvg'].axis) // 2
     numbers = {

@@ -14,7 +14,7 @@ from fedjax_fair.core.types import Array, PyTree
 from fedjax_fair.training import finished
 
 SETS = ('training clean', 'training corrupted', 'testing clean', 'testing corrupted')
-SIDE, REACH, MOST = 15, 0.5, 512  # points of an axis, its end, and examples of a set
+SIDE, REACH, MOST = 21, 1.0, 512  # points of an axis, its end, and examples of a set
 
 
 class Landscape(NamedTuple):
