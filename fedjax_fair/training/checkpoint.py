@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import pathlib
 from typing import Any
@@ -35,12 +36,13 @@ class Checkpoints:
         return self._manager.latest_step() if self._folder.exists() else None
 
     def save(self, round: int, states: FedState, tallies: dict[str, Any]) -> None:
-        """Start saving; the states may be donated as soon as this returns."""
+        """Start saving; the states may be donated and the tallies go on as soon as this returns."""
         import orbax.checkpoint as ocp
 
         if self.latest == round:
             return
-        args = ocp.args.Composite(state=ocp.args.StandardSave(states._asdict()), tallies=ocp.args.JsonSave(tallies))
+        now = copy.deepcopy(tallies)  # written later, while the run counts on
+        args = ocp.args.Composite(state=ocp.args.StandardSave(states._asdict()), tallies=ocp.args.JsonSave(now))
         self._manager.save(round, args=args)
 
     def restore(self, like: FedState) -> tuple[FedState, dict[str, Any]]:

@@ -5,9 +5,11 @@ import json
 import signal
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from fedjax_fair.core.types import FedState
 from fedjax_fair.training import Config, Interrupted, loop, prepare, run
 from fedjax_fair.training.checkpoint import Checkpoints
 from fedjax_fair.training.output import check_out
@@ -177,3 +179,20 @@ def test_history_keeps_whole_lines_up_to_the_checkpoint(tmp_path):
     again = History(tmp_path, upto=1)
     assert again.of(0, 'global') == [{'avg': 0.5}]
     assert (tmp_path / 'metrics.jsonl').read_text() == '{"round": 1, "seed": 0, "global": {"avg": 0.5}}\n'
+
+
+def test_a_checkpoint_keeps_the_tallies_of_its_moment(tmp_path):
+    """What is counted while a checkpoint is still being written belongs to the next one."""
+
+    class Recorder:
+        def save(self, round, args):
+            self.tallies = args['tallies'].item
+
+        def latest_step(self):
+            return None
+
+    store, tallies = Checkpoints(tmp_path), {'sums': {'dropped': [1.0]}}
+    store._manager = Recorder()
+    store.save(1, FedState(*[jnp.zeros(1)] * 6), tallies)
+    tallies['sums']['dropped'] = [9.0]
+    assert store._manager.tallies == {'sums': {'dropped': [1.0]}}
