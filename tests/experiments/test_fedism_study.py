@@ -105,6 +105,44 @@ def test_a_sweep_is_drawn_beside_its_rivals(study, monkeypatch, capsys):
     assert 'Compare methods within a column' in capsys.readouterr().out
 
 
+@pytest.fixture
+def asked(monkeypatch):
+    """What tables and figures ask for, answered without running it."""
+    found = []
+
+    def answer(study, recipe, **changes):
+        found.append((recipe, changes))
+        return {column: (50.0 + len(recipe), 1.0) for column in COLUMNS}
+
+    for module in (tables, figures):
+        monkeypatch.setattr(module, 'scores_of', answer)
+    monkeypatch.setattr(figures, 'scores', lambda folder: answer(None, folder))
+    monkeypatch.setattr(Study, 'run', lambda self, recipe, points=({},), **changes: [recipe for _ in points])
+    monkeypatch.setattr(tables, 'sharpness_of_clients', lambda folder: np.array([[1.0, 3.0], [1.0, 5.0]]))
+    return found
+
+
+def test_every_table_has_the_papers_shape(asked, tmp_path):
+    study = Study(CONFIG, tmp_path)
+    lines = {'1': 14, '2': 8, '3': 12, '5': 8, '6': 8, '7': 9, '8': 14}
+    for table, count in lines.items():
+        tables.TABLES[table](study)
+        text = (tmp_path / f'table{table}.md').read_text()
+        assert len([line for line in text.splitlines() if line.startswith('|')]) == count + 2, table
+    assert ('fedism', {'corrupted_ratio': 0.3}) in asked and ('fedism', {'corrupted_ratio': 0.1}) in asked
+    assert ('fedga+logit_adjust+salt', {}) in asked
+    assert ('fedce+logit_adjust', {'corruption': 'motion_blur', 'severity': 1}) in asked
+    assert json.loads((tmp_path / 'table7.json').read_text())['numbers']['FedISM']['std'] == [1.0, 2.0]
+
+
+@pytest.mark.parametrize(('figure', 'points'), [('4', 3), ('5', 6), ('6', 5)])
+def test_every_figure_has_its_three_lines(asked, figure, points, tmp_path):
+    figures.FIGURES[figure](Study(CONFIG, tmp_path))
+    kept = json.loads((tmp_path / f'figure{figure}.json').read_text())['numbers']
+    assert len(kept) == 3 and all(len(line) == points for line in kept.values())
+    assert (tmp_path / f'figure{figure}.png').exists()
+
+
 def test_an_unknown_preset_is_one_line(monkeypatch, capsys):
     monkeypatch.setattr(sys, 'argv', ['tables', '--preset=large'])
     with pytest.raises(SystemExit):
