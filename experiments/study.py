@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
-import os
 import pathlib
 import re
 import sys
@@ -17,6 +17,7 @@ from absl import app, flags
 from fedjax_fair.cli import settings
 from fedjax_fair.cli.main import guarded
 from fedjax_fair.cli.mistakes import fail, one_line
+from fedjax_fair.data.options import named_paths
 from fedjax_fair.training import Config, load_federation, output, results, run, use_host_devices
 from fedjax_fair.training.cache import use_compilation_cache
 from fedjax_fair.training.setup import checked
@@ -63,17 +64,24 @@ class Study:
             'train': [int(n) for n in federation.sizes],
             'test': [int(n) for n in federation.tests.mask.sum(1)],
             'shape': list(federation.x.shape[1:]),
-            'sha256': {
-                path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files(self.config.scenario)
-            },
+            'sha256': {path.name: sha256(path) for path in files(self.config.scenario)},
         }
+
+
+@functools.cache  # several tables are written in one program
+def sha256(path: pathlib.Path) -> str:
+    """The digest of a file."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def files(scenario: str) -> list[pathlib.Path]:
     """The files a scenario reads: those it names, or all in the folder it names."""
     named = re.search(r'(?:npz|idx):(.*)', scenario)
-    paths = [pathlib.Path(os.path.expandvars(path)).expanduser() for path in named[1].split(',')] if named else []
-    return [file for path in paths for file in (sorted(path.iterdir()) if path.is_dir() else [path])]
+    return [
+        file
+        for path in (named_paths(named[1]) if named else [])
+        for file in (sorted(path.iterdir()) if path.is_dir() else [path])
+    ]
 
 
 def cell(value: Cell) -> str:

@@ -6,13 +6,13 @@ A folder holds ``train-images-idx3-ubyte``, ``train-labels-idx1-ubyte`` and the 
 from __future__ import annotations
 
 import gzip
-import os
 import pathlib
 import struct
 import zlib
 
 import numpy as np
 
+from fedjax_fair.data.options import named_paths
 from fedjax_fair.data.parts import TEST, TRAIN, Part, merge
 from fedjax_fair.data.pool import Pool
 
@@ -42,8 +42,8 @@ def read_idx_file(path: pathlib.Path) -> np.ndarray:
 
 def read_idx(folder: str, image_size: int | None = None, seed: int = 0) -> Pool:
     """The training and test images of a folder as a :class:`~fedjax_fair.data.pool.Pool`."""
-    path = pathlib.Path(os.path.expandvars(folder)).expanduser()
-    if not path.is_dir():
+    path = next(iter(named_paths(folder)), pathlib.Path())
+    if not path.is_dir() or ',' in folder:
         raise ValueError(f'--scenario=idx:{folder}: no such folder')
     parts = []
     for name, split in (('train', TRAIN), ('t10k', TEST)):

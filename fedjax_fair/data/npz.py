@@ -17,7 +17,6 @@ testing. Where nothing says what is for testing, a stratified 20 % is drawn. Pic
 
 from __future__ import annotations
 
-import os
 import pathlib
 import zipfile
 import zlib
@@ -25,6 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fedjax_fair.data.options import named_paths
 from fedjax_fair.data.parts import TEST, TRAIN, UNKNOWN, VAL, Part, merge
 from fedjax_fair.data.pool import Pool
 from fedjax_fair.data.resize import with_channels
@@ -96,7 +96,7 @@ def read_npz(
     values; floats become float32. ``seed`` draws the test set where the files have none. ``task`` says what is to be
     learned where the files leave a choice.
     """
-    chosen = [pathlib.Path(os.path.expandvars(p.strip())).expanduser() for p in paths.split(',') if p.strip()]
+    chosen = named_paths(paths)
     if len({p.stem for p in chosen}) != len(chosen) or not chosen:
         raise ValueError(f'--scenario=npz:{paths} must name one or more files with different names')
     renamed = parse_keys(keys)

@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+
+def named_paths(text: str) -> list[pathlib.Path]:
+    """Paths separated by commas; ``~`` and ``$VARIABLES`` stand for what they mean here.
+
+    >>> [path.name for path in named_paths('a/x.npz, b/y.npz')]
+    ['x.npz', 'y.npz']
+    """
+    return [pathlib.Path(os.path.expandvars(part.strip())).expanduser() for part in text.split(',') if part.strip()]
 
 
 def given(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from fedjax_fair.data.assemble import assemble, check_none_is_empty
 from fedjax_fair.data.corruptions import corrupt_images, make_corruption
 from fedjax_fair.data.digits import handwritten_digits
 from fedjax_fair.data.federation import Federation, stack_tests
+from fedjax_fair.data.idx import read_idx
 from fedjax_fair.data.npz import read_npz
 from fedjax_fair.data.options import given, refuse_unread
 from fedjax_fair.data.pool import Pool, limit_tests
@@ -51,11 +52,16 @@ def _npz(
     return read_npz(paths, npz_keys, image_size, data_seed, task)
 
 
+def _idx(folder: str, data_seed: int, num_clients: int, image_size: int | None = None) -> Pool:
+    return read_idx(folder, image_size, data_seed)
+
+
 BASES: dict[str, Callable[..., Pool]] = {
     'digits': _digits,
     'tissue': functools.partial(_tissue, 2),
     'tissue_grades': functools.partial(_tissue, 4),
 }
+FILES: dict[str, Callable[..., Pool]] = {'npz': _npz, 'idx': _idx}  # written name:PATH
 
 
 def quality_shift(
@@ -71,7 +77,7 @@ def quality_shift(
     test_size: int | None = None,
     task: str | None = None,
 ) -> Federation:
-    """Images of a base (``digits``, ``tissue``, ``tissue_grades`` or ``npz:PATH``), corrupted for the last clients.
+    """Images of a base (``digits``, ``tissue``, ``tissue_grades``, ``npz:PATH`` or ``idx:PATH``), corrupted for the last clients.
 
     ``corrupted_ratio`` of the clients hold corrupted images, and of every class the same part
     (:func:`~fedjax_fair.data.partition.two_pools`). The test set is there twice, clean and corrupted; a client's own is
@@ -106,12 +112,11 @@ def quality_shift(
 def _source(base: str, options: dict[str, Any]) -> Callable[[int, int], Pool]:
     """What makes the examples of a base; an option it does not read is refused."""
     name, _, path = base.partition(':')
-    if name == 'npz' and path:
-        make: Callable[..., Pool] = functools.partial(_npz, path)
-    elif base in BASES:
-        make = BASES[base]
-    else:
-        raise ValueError(f'--scenario=quality_shift:{base} is unknown; choose one of {", ".join(BASES)}, npz:PATH')
+    known = BASES | ({kind: functools.partial(read, path) for kind, read in FILES.items()} if path else {})
+    if name not in known or (path and name in BASES):
+        choices = ', '.join((*BASES, *(f'{kind}:PATH' for kind in FILES)))
+        raise ValueError(f'--scenario=quality_shift:{base} is unknown; choose one of {choices}')
+    make = known[name]
     reads = tuple(inspect.signature(make).parameters)[2:]
     refuse_unread(options, reads, f'--scenario=quality_shift:{name}')
     return functools.partial(make, **options)

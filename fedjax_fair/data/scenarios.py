@@ -186,7 +186,7 @@ SCENARIOS: dict[str, Scenario] = {
     ),
     'quality_shift': Scenario(
         quality_shift,
-        'some clients have noisy or blurred images; BASE is digits, tissue, tissue_grades or npz:PATH',
+        'some clients have noisy or blurred images; BASE is digits, tissue, tissue_grades, npz:PATH or idx:PATH',
         'BASE',
     ),
     'idx': Scenario(idx, 'MNIST, Fashion-MNIST and the like from a folder of IDX files', 'FOLDER'),

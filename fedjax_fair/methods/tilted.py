@@ -9,6 +9,7 @@ import optax
 from fedjax_fair.core.local import make_optimizer
 from fedjax_fair.core.spec import masked_mean
 from fedjax_fair.core.types import Method
+from fedjax_fair.methods.weights import one_vote_each
 from fedjax_fair.ops import tilted_consensus, two_level_tilted_loss
 from fedjax_fair.ops.tilted import DISTANCES
 
@@ -115,7 +116,7 @@ def tilted_server(q: float = 0.0, steps: int = 1, step_size: float = 0.5, distan
             updates, zero, q, steps=steps, step_size=step_size, distance=distance, weights=weights, mask=view.mask
         )
 
-    return [Method('tilted_server', score=lambda view, updates: jnp.zeros_like(view.n), reduce=reduce)]
+    return [Method('tilted_server', score=one_vote_each, reduce=reduce)]
 
 
 def fedtilt(

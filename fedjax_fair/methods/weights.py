@@ -24,7 +24,12 @@ def fedavg() -> list[Method]:
 
 def uniform() -> list[Method]:
     """Every client counts the same, whatever its size; with other scores it changes nothing but dropping ``log n``."""
-    return [Method('uniform', score=lambda view, updates: jnp.zeros_like(view.n))]
+    return [Method('uniform', score=one_vote_each)]
+
+
+def one_vote_each(view, updates) -> Array:
+    """The log-score under which clients count the same."""
+    return jnp.zeros_like(view.n)
 
 
 def probe_loss(ctx) -> dict[str, Array]:

@@ -73,3 +73,10 @@ def test_a_missing_folder_and_an_option_of_another_source_are_refused(folder):
         make_scenario('idx:/nowhere/at/all')
     with pytest.raises(ValueError, match='--npz_keys=a:b does not apply to --scenario=idx'):
         make_scenario(f'idx:{folder}', npz_keys='a:b')
+
+
+def test_a_folder_can_be_the_base_of_a_quality_shift(folder):
+    data = make_scenario(f'quality_shift:idx:{folder}', num_clients=4, corrupted_ratio=0.25)
+    assert data.sizes.sum() == 60 and data.tests.x.shape[:2] == (2, 20)
+    with pytest.raises(ValueError, match='--task=classification does not apply to --scenario=quality_shift:idx'):
+        make_scenario(f'quality_shift:idx:{folder}', task='classification')
