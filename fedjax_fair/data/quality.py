@@ -77,7 +77,7 @@ def quality_shift(
     test_size: int | None = None,
     task: str | None = None,
 ) -> Federation:
-    """Images of a base (``digits``, ``tissue``, ``tissue_grades``, ``npz:PATH`` or ``idx:PATH``), corrupted for the last clients.
+    """Images of a base (one of :data:`BASES`, ``npz:PATH`` or ``idx:PATH``), corrupted for the last clients.
 
     ``corrupted_ratio`` of the clients hold corrupted images, and of every class the same part
     (:func:`~fedjax_fair.data.partition.two_pools`). The test set is there twice, clean and corrupted; a client's own is
