@@ -38,7 +38,7 @@ class Ours(Session):
         return {
             'loss': float(np.mean(self.evaluate('global')['global']['loss'])),
             'examples': round(self.log.get('examples', 0)),
-            'steps': round(self.log.get('examples_paid', 0) / self.job.batch),
+            'steps': round(self.log.get('steps', 0)),
         }
 
 

@@ -109,7 +109,6 @@ def _specify(model, task, methods, sizes, example, base, rounds, preprocess, aug
         momentum=base.momentum if base.optimizer == 'sgd' else 0.0,
     )
     lengths = {int(n) for n in sizes if n > 0}
-    known = len(lengths) == 1 and jax.default_backend() != 'cpu'
     spec = Spec(
         model=model,
         task=task,
@@ -120,7 +119,7 @@ def _specify(model, task, methods, sizes, example, base, rounds, preprocess, aug
         preprocess=preprocess,
         augment=augment,
         outliers=outliers,
-        only_size=lengths.pop() if known else None,
+        only_size=lengths.pop() if len(lengths) == 1 else None,
     )
     return spec, {'score': task.score, 'fixed_by': fixed_by, 'local': base, 'model_bytes': tree.num_bytes(shapes)}
 
@@ -189,7 +188,7 @@ def _round(spec, spread, optimizer, state: FedState, cohort: Cohort, rng: Array)
     result, sent, ok = _train(spec, spread, view, weights, shared, clients)
     done = server.step(spec.methods, result, optimizer, state.opt)
     state = _commit(spec, state, cohort.ids, ok & done.alive, done, sent)
-    return state, _metrics(spec.methods, view, cohort, done, sent, ok) | _work(spec, spread, steps, sent)
+    return state, _metrics(spec.methods, view, cohort, done, sent, ok) | _work(spec, spread, n, steps, sent)
 
 
 def _measure(spec, spread, state: FedState, cohort: Cohort, fn: Callable[[client.Context], PyTree]) -> PyTree:
@@ -266,11 +265,19 @@ def _commit(spec, state: FedState, ids: Array, ok: Array, done: server.Committed
     return FedState(state.round + 1, done.variables, done.opt, done.servers, clients, seen)
 
 
-def _work(spec: Spec, spread: mapping.ClientMap, steps: Array, sent: client.Sent) -> dict[str, Array]:
-    """Examples trained on, and examples paid for: a chunk costs as much as its longest client."""
-    longest = jnp.max(steps.reshape(-1, spread.chunk or steps.shape[0]), 1)
-    paid = jnp.sum(longest) * (spread.chunk or steps.shape[0]) * spec.local.batch_size
-    return {'examples': jnp.sum(sent.examples), 'examples_paid': paid}
+def _work(spec: Spec, spread: mapping.ClientMap, n: Array, steps: Array, sent: client.Sent) -> dict[str, Array]:
+    """Steps and examples trained on, and examples paid for: a chunk costs as much as its longest client."""
+    chunk = spread.chunk or n.shape[0]
+    longest = jnp.max(n.reshape(-1, chunk), 1)
+    paid = sum(
+        training.num_examples(spec.local, phase, longest, training.last_batch(spec.local, phase, spec.only_size))
+        for phase in spec.phases
+    )
+    return {
+        'steps': jnp.sum(steps),
+        'examples': jnp.sum(sent.examples),
+        'examples_paid': chunk * jnp.sum(paid).astype(steps.dtype),
+    }
 
 
 def _metrics(methods, view, cohort: Cohort, done, sent: client.Sent, ok: Array) -> dict[str, Array]:

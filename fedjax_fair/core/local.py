@@ -84,6 +84,28 @@ def num_steps(local: Local, phase: Phase, n: Any) -> Any:
     return (phase.epochs or local.epochs) * num_batches(n, local.batch_size)
 
 
+def last_batch(local: Local, phase: Phase, n: int | None) -> int | None:
+    """How large the last batch of every epoch is, if filling it up would cost a twentieth of the work or more.
+
+    Known where all clients have ``n`` examples. A step on smaller batches is a second program to compile: worth it
+    where a step costs what its examples cost, on CPU.
+    """
+    counts_steps = local.steps is not None and phase.epochs is None
+    if n is None or counts_steps or jax.default_backend() != 'cpu':
+        return None
+    size = min(local.batch_size, n)
+    missing = -n % size
+    return size - missing if 20 * missing >= n + missing else None
+
+
+def num_examples(local: Local, phase: Phase, n: Any, last: int | None) -> Any:
+    """Examples that the steps of a client with ``n`` examples cost, those that fill up batches included."""
+    full = num_steps(local, phase, n) * local.batch_size
+    return (
+        full if last is None else full - (phase.epochs or local.epochs) * (local.batch_size - last) * jnp.minimum(n, 1)
+    )
+
+
 def epochs_needed(local: Local, phase: Phase, smallest: int) -> int:
     """How many shuffles the client with the fewest examples can use up."""
     if local.steps is not None and phase.epochs is None:
@@ -134,18 +156,18 @@ def train(ctx, local: Local, phase: Phase, state: Trained, *, final: bool) -> Tr
     if state.opt is None:
         state = state._replace(opt=optimizer.init(state.variables['params']))
 
-    def batch_of(step, key):
+    def batch_of(step, width, key):
         place = (jax.lax.div(step, batches), jax.lax.rem(step, batches) * size)
-        position = jax.lax.dynamic_slice(orders, place, (1, size))[0]
+        position = jax.lax.dynamic_slice(orders, place, (1, width))[0]
         x, y = spec.read(data, position)
         x, y = (x, y) if spec.augment is None else augmented(spec.augment, key, x, y)
-        return Batch(x, y, place[1] + jnp.arange(size) < data.n)
+        return Batch(x, y, place[1] + jnp.arange(width) < data.n)
 
-    def body(step, old: Trained) -> Trained:
-        """One optimisation step."""
+    def body(step, old: Trained, width: int = size) -> Trained:
+        """One optimisation step on a batch of ``width`` examples."""
         key = jax.random.fold_in(ctx.key, 2 * step + 1)
         here = dataclasses.replace(ctx, key=key, train=True, phase=phase.name, memo=None)
-        batch = batch_of(step, jax.random.fold_in(key, 1))
+        batch = batch_of(step, width, jax.random.fold_in(key, 1))
         x, scratch = spec.transform(here, old.scratch, batch.x)
         batch = batch._replace(x=x)
         (_, aux), grads = spec.grad(here, old.variables, batch)
@@ -164,10 +186,18 @@ def train(ctx, local: Local, phase: Phase, state: Trained, *, final: bool) -> Tr
         return proceed(step < steps, new, old)
 
     # A chunk stops with its longest client. Accelerators would rather know the trip count, where there is only one.
-    known = spec.only_size is not None
+    known = spec.only_size is not None and jax.default_backend() != 'cpu'
     proceed = tree.select if known else unless_finished
     bound = num_steps(local, phase, spec.only_size) if known else shared_max(steps)
-    return jax.lax.fori_loop(0, bound, body, state)
+    last = last_batch(local, phase, spec.only_size)
+    if last is None:
+        return jax.lax.fori_loop(0, bound, body, state)
+
+    def epoch(number, state):
+        end = (number + 1) * batches - 1
+        return body(end, jax.lax.fori_loop(number * batches, end, body, state), last)
+
+    return jax.lax.fori_loop(0, jax.lax.div(bound, batches), epoch, state)
 
 
 def _zero_frozen(trainable: PyTree, values: PyTree) -> PyTree:

@@ -17,6 +17,7 @@ from jax import lax
 
 from fedjax_fair.core.types import Array
 from fedjax_fair.models import winograd as minimal
+from fedjax_fair.models.linear import matmul
 from fedjax_fair.models.pool import larger, max_pool
 from fedjax_fair.models.winograd import F2, F4, Algorithm, Pads
 
@@ -40,7 +41,7 @@ def patches(x: Array, kernel: Array, strides: tuple[int, int], pads: Pads) -> Ar
     ]
     # Two flat matrices: contracting [B, H, W, taps] directly makes XLA transpose it in the backward pass.
     taps = jnp.concatenate(slices, axis=-1).reshape(-1, kernel[..., 0].size)
-    return (taps @ kernel.reshape(-1, features)).reshape(x.shape[0], rows, cols, features)
+    return matmul(taps, kernel.reshape(-1, features)).reshape(x.shape[0], rows, cols, features)
 
 
 def folded(x: Array, kernel: Array, strides: tuple[int, int], pads: Pads) -> Array:

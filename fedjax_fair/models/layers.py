@@ -10,6 +10,7 @@ from flax import linen as nn
 
 from fedjax_fair.core.types import Array
 from fedjax_fair.models.conv import Conv
+from fedjax_fair.models.linear import dot_general
 from fedjax_fair.models.norm import norm_layer
 
 
@@ -27,7 +28,9 @@ def kaiming_normal(mode: Literal['fan_in', 'fan_out']) -> nn.initializers.Initia
 def linear(x: Array, features: int, name: str) -> Array:
     """A linear layer on ``x[B, D]``, to be called inside a module; parameters take the dtype of ``x``."""
     init = torch_uniform(x.shape[-1])
-    return nn.Dense(features, param_dtype=x.dtype, kernel_init=init, bias_init=init, name=name)(x)
+    return nn.Dense(
+        features, param_dtype=x.dtype, kernel_init=init, bias_init=init, name=name, dot_general=dot_general
+    )(x)
 
 
 def conv(

@@ -17,16 +17,16 @@ Convolutional Neural Networks, CVPR 2016.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.experimental.xla_metadata import set_xla_metadata
 
 from fedjax_fair.core.types import Array
+from fedjax_fair.models.linear import apart
 from fedjax_fair.models.pool import larger_of_pairs
 
 Pads = tuple[tuple[int, int], tuple[int, int]]
@@ -94,21 +94,14 @@ def _place(squares: Array) -> Array:
     return y.reshape(batch, rows * m, cols * m, channels)
 
 
-def _apart(function: Callable[[Array], Array], x: Array) -> Array:
-    """``function(x)`` in a call of its own, so that XLA writes the result to memory instead of computing it again and
-    again, in a bad order, inside what follows."""
-    with set_xla_metadata(inlineable='false'):
-        return jax.jit(function)(x)
-
-
 @jax.custom_vjp
 def _join(squares: Array) -> Array:
     """:func:`_place` in a call of its own, as is its gradient."""
-    return _apart(_place, squares)
+    return apart(_place, squares)
 
 
 def _join_backward(shape: tuple[int, ...], images: Array) -> tuple[Array]:
-    return (_apart(functools.partial(_part, m=round(shape[0] ** 0.5)), images),)
+    return (apart(functools.partial(_part, m=round(shape[0] ** 0.5)), images),)
 
 
 _join.defvjp(lambda squares: (_join(squares), squares.shape), _join_backward)

@@ -11,11 +11,12 @@ from lab import FEDERATION, SIZES, assert_close
 from fedjax_fair.core import Local, build
 from fedjax_fair.core import local as training
 from fedjax_fair.core.client_map import ClientMap
+from fedjax_fair.core.types import Phase
 from fedjax_fair.data.federation import cohort_of
 from fedjax_fair.metrics import classification
 from fedjax_fair.models import from_linen
 from fedjax_fair.models.norm import BatchNorm
-from fedjax_fair.testing import tiny_mlp
+from fedjax_fair.testing import tiny_federation, tiny_mlp
 
 MODEL, TASK, KEY = tiny_mlp(batch_norm=True), classification(3), jax.random.key(1)
 
@@ -164,6 +165,39 @@ def test_a_chunk_costs_its_longest_client_and_no_more():
     assert paid[1] == 12 + 7 + 9 + 5 + 8
     assert paid[2] == 2 * (12 + 8 + 5)  # sorted: 12 9 | 8 7 | 5
     assert paid[5] == 5 * 12
+
+
+@pytest.mark.parametrize('client_map', [ClientMap(1), ClientMap(2), ClientMap()])
+def test_a_last_batch_of_its_own_size_changes_only_the_cost(client_map, monkeypatch):
+    even = tiny_federation((6, 6, 6, 0))  # batches of 4 and of 2
+    local = Local(epochs=2, batch_size=4, lr=0.1, momentum=0.9, weight_decay=0.01)
+
+    def one_round():
+        run = build(MODEL, TASK, [], sizes=even.sizes, example=even.x[0], local=local, client_map=client_map)
+        return run.round(run.init(jax.random.key(0)), even.cohort(range(4)), KEY)
+
+    state, metrics = one_round()
+    monkeypatch.setattr(training, 'last_batch', lambda *_: None)
+    padded, more = one_round()
+    assert_close(state, padded)
+    assert float(metrics['examples']) == float(more['examples']) == 3 * 2 * 6
+    assert float(metrics['steps']) == float(more['steps']) == 3 * 2 * 2
+    assert float(more['examples_paid']) - float(metrics['examples_paid']) >= 3 * 2 * 2
+
+
+def test_a_last_batch_has_its_own_size_where_that_saves_a_twentieth():
+    def last(n, epochs=None, **settings):
+        return training.last_batch(Local(batch_size=10, **settings), Phase('train', epochs), n)
+
+    assert last(15) == 5
+    assert last(195) is None  # 5 of 200
+    assert last(190) is None  # nothing to fill up
+    assert last(185) is None
+    assert last(91) == 1
+    assert last(7) is None  # a batch is never larger than the client
+    assert last(None) is None  # clients differ
+    assert last(15, steps=3) is None  # steps, not epochs
+    assert last(15, epochs=1, steps=3) == 5
 
 
 @pytest.mark.parametrize('bad', [{'epochs': 0}, {'batch_size': 0}, {'steps': 0}])

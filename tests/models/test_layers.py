@@ -1,5 +1,7 @@
 """Pooling and initialisation against independent references."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,6 +9,7 @@ import pytest
 from flax import linen as nn
 
 from fedjax_fair.models.layers import UpConv, linear, torch_uniform
+from fedjax_fair.models.linear import dot_general, matmul
 from fedjax_fair.models.pool import average_pool, global_average_pool, max_pool, max_pool_stem
 
 
@@ -78,6 +81,19 @@ def test_initialisation_is_uniform_within_one_over_root_fan_in():
     assert -0.2 <= draw.min() < -0.199
     assert 0.199 < draw.max() <= 0.2
     np.testing.assert_allclose(draw.std(), 0.2 / np.sqrt(3), rtol=0.02)
+
+
+@pytest.mark.parametrize('implementation', [matmul, lambda x, w: dot_general(x, w, (((1,), (0,)), ((), ())))])
+def test_the_matmul_of_layers_differentiates_as_any_other(implementation):
+    x, w = (jax.random.normal(jax.random.key(i), shape) for i, shape in enumerate([(4, 7), (7, 3)]))
+
+    def derivatives(product):
+        loss = lambda x, w: jnp.sum(jnp.tanh(product(x, w)))  # noqa: E731
+        gradient = jax.grad(loss, (0, 1))
+        return loss(x, w), gradient(x, w), jax.jvp(gradient, (x, w), (x, w)), jax.vmap(gradient)(x[None], w[None])
+
+    close = functools.partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-6)
+    jax.tree.map(close, derivatives(implementation), derivatives(jnp.matmul))
 
 
 def test_linear_draws_weights_and_bias_from_the_same_law():
