@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
 
 from fedjax_fair.core.types import Method
@@ -54,11 +55,11 @@ def amp_norm(
         if seed != 'frozen_first_batch':
             later = (1 - decay) * later + decay * now
         first = later if seed == 'zero' else now
-        new = jnp.where(scratch['known'], later, first)
-        return {'amplitude': jnp.where(settled(ctx.server), scratch['amplitude'], new), 'known': jnp.array(True)}
+        return {'amplitude': jnp.where(scratch['known'], later, first), 'known': jnp.array(True)}
 
     def transform(ctx, scratch, x):
-        scratch = moved(ctx, scratch, x) if ctx.train else scratch
+        if ctx.train:  # nothing is measured any more once the amplitude is settled
+            scratch = jax.lax.cond(settled(ctx.server), lambda: scratch, lambda: moved(ctx, scratch, x))
         normalised = amplitude_normalize(x, scratch['amplitude'], band=width)
         return jnp.where(scratch['known'], normalised, x), scratch
 
