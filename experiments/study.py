@@ -59,10 +59,12 @@ class Study:
     def data(self) -> dict[str, Any]:
         """Which images these are: name, counts and, for files, their SHA-256; never a path."""
         federation = load_federation(self.config)
+        kept = federation.validation
         return {
             'name': federation.name,
             'train': [int(n) for n in federation.sizes],
             'test': [int(n) for n in federation.tests.mask.sum(1)],
+            'validation': [] if kept is None else [int(n) for n in kept.mask.sum(1)],
             'shape': list(federation.x.shape[1:]),
             'sha256': {path.name: sha256(path) for path in files(self.config.scenario)},
         }
@@ -130,6 +132,7 @@ def main(show: Callable[[Study, str], None], name: str, choices: Sequence[str], 
             use_compilation_cache()
             study = Study(config, out, values.quiet)
             study.data()  # a mistake in the data shows before the first run
+            out.mkdir(parents=True, exist_ok=True)
             show(study, getattr(values, name))
 
     app.run(program, argv=[sys.argv[0], *words], flags_parser=parser)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import pathlib
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from fedjax_fair.testing import tiny_federation, tiny_mlp
 SIZES = (12, 7, 9, 5, 8, 0)  # the last client has nothing
 NOBODY = len(SIZES)
 FEDERATION = tiny_federation(SIZES)
+IMAGES = dataclasses.replace(FEDERATION, x=FEDERATION.x.reshape(-1, 2, 2, 1))  # the same numbers for methods that look
 LOCAL = Local(epochs=2, batch_size=4, lr=0.1)
 KEY = 7
 
@@ -34,13 +36,18 @@ def floats(recipe: str) -> dict[str, float]:
     return {k: v for k, v in found.items() if isinstance(v, float)}
 
 
+def federation(recipe: str):
+    """The tiny federation, as images where a method needs them."""
+    return IMAGES if any(m.name == 'amp_norm' for m in make_methods(recipe)) else FEDERATION
+
+
 def algorithm(recipe: str, hyper=None, client_map=ClientMap(), local=LOCAL, rounds=5) -> Algorithm:
     return build(
         tiny_mlp(batch_norm=True),
         classification(3),
         make_methods(recipe, hyper),
         sizes=SIZES,
-        example=FEDERATION.x[0],
+        example=federation(recipe).x[0],
         local=local,
         rounds=rounds,
         client_map=client_map,
@@ -52,7 +59,7 @@ class Lab:
 
     def __init__(self, recipe: str):
         self.recipe, self.hyper, self.traces = recipe, floats(recipe), 0
-        self.data = FEDERATION.arrays()
+        self.data = federation(recipe).arrays()
         self.round = jax.jit(self._traced(ClientMap()))
         self.static = jax.jit(self._static(ClientMap(2, client_mesh(2))))
         self.lanes = jax.jit(jax.vmap(self._traced(ClientMap(), count=False), (0, 0, None, 0)))

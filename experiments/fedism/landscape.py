@@ -1,4 +1,4 @@
-"""The loss around a model, in the plane of two random directions whose filters are as long as the model's."""
+"""The loss around a model on clean and corrupted images, of training and of testing."""
 
 from __future__ import annotations
 
@@ -6,15 +6,13 @@ import os
 from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from fedjax_fair.core.engine import as_float
-from fedjax_fair.core.types import Array, PyTree
+from experiments.landscape import AXIS, surface
 from fedjax_fair.training import finished
 
 SETS = ('training clean', 'training corrupted', 'testing clean', 'testing corrupted')
-SIDE, REACH, MOST = 21, 1.0, 512  # points of an axis, its end, and examples of a set
+MOST = 512  # examples of a set
 
 
 class Landscape(NamedTuple):
@@ -24,52 +22,15 @@ class Landscape(NamedTuple):
     losses: dict[str, np.ndarray]
 
 
-def direction(key: Array, params: PyTree) -> PyTree:
-    """A random direction in which every filter is as long as the model's; biases and norms do not move.
-
-    ``d_f <- d_f ||w_f|| / ||d_f||``, a filter being all weights of one output.
-
-    Reference: Li et al., Visualizing the Loss Landscape of Neural Nets, NeurIPS 2018.
-    """
-    leaves, treedef = jax.tree.flatten(params)
-
-    def of_leaf(key: Array, leaf: Array) -> Array:
-        if leaf.ndim < 2:
-            return jnp.zeros_like(leaf)
-        drawn = jax.random.normal(key, leaf.shape, leaf.dtype)
-        filters = tuple(range(leaf.ndim - 1))
-        length, own = (jnp.sqrt(jnp.sum(w**2, axis=filters, keepdims=True)) for w in (leaf, drawn))
-        return drawn * (length / jnp.maximum(own, 1e-12))
-
-    keys = jax.random.split(key, len(leaves))
-    return jax.tree.unflatten(treedef, [of_leaf(*pair) for pair in zip(keys, leaves, strict=True)])
-
-
 def landscape(folder: str | os.PathLike, seed: int = 0) -> Landscape:
     """Losses around the last global model of a run's first seed, on images of both kinds."""
     experiment, states = finished(folder)
-    variables = jax.tree.map(lambda leaf: leaf[0], states).variables
-    federation, axis = experiment.federation, np.linspace(-REACH, REACH, SIDE, dtype=np.float32)
-    one, other = (direction(key, variables['params']) for key in jax.random.split(jax.random.key(seed)))
-
-    @jax.jit
-    def losses(x: Array, y: Array) -> Array:
-        x = as_float(x)
-
-        def at(place: Array) -> Array:
-            moved = jax.tree.map(lambda w, a, b: w + place[0] * a + place[1] * b, variables['params'], one, other)
-            mask = jnp.ones(len(y), bool)
-            out = experiment.model.apply({**variables, 'params': moved}, x, mask, False, jax.random.key(0))
-            return jnp.mean(experiment.task.losses(out.logits, y, mask))
-
-        places = jnp.stack(jnp.meshgrid(axis, axis), -1).reshape(-1, 2)
-        return jax.lax.map(at, places).reshape(SIDE, SIDE)
-
-    found = {name: np.asarray(losses(*some)) for name, some in zip(SETS, _sets(federation), strict=True)}
-    return Landscape(axis, found)
+    first = jax.tree.map(lambda leaf: leaf[0], states)
+    sets = zip(SETS, _sets(experiment.federation), strict=True)
+    return Landscape(AXIS, {name: surface(experiment, first, *some, seed=seed) for name, some in sets})
 
 
-def _sets(federation) -> list[tuple[Array, Array]]:
+def _sets(federation) -> list[tuple[np.ndarray, np.ndarray]]:
     """Training images of clean and of corrupted clients, then both test sets; at most so many of each."""
     rng, sets = np.random.default_rng(0), []
     for quality in range(2):
@@ -79,4 +40,4 @@ def _sets(federation) -> list[tuple[Array, Array]]:
     tests = federation.tests
     sets += [(tests.x[q][tests.mask[q]], tests.y[q][tests.mask[q]]) for q in range(2)]
     chosen = [rng.permutation(len(y))[:MOST] for _, y in sets]
-    return [(jnp.asarray(x[c]), jnp.asarray(y[c])) for (x, y), c in zip(sets, chosen, strict=True)]
+    return [(x[c], y[c]) for (x, y), c in zip(sets, chosen, strict=True)]

@@ -24,8 +24,8 @@ class Context:
 
     ``server`` and ``row`` are the hook's own method's entries; ``variables`` the model after download; ``probe`` all
     that was measured before training; ``steps`` this round's number of optimisation steps. ``train`` is False while
-    evaluating. ``loss``, ``loss_and_gradient``, ``balanced_accuracy`` and ``features`` run over the client's whole
-    training set in evaluation mode.
+    evaluating; in training ``mask`` marks the real examples of the step's batch. ``loss``, ``loss_and_gradient``,
+    ``balanced_accuracy`` and ``features`` run over the client's whole training set in evaluation mode.
     """
 
     spec: Spec
@@ -39,6 +39,7 @@ class Context:
     steps: Any = 0
     probe: dict[str, Array] = dataclasses.field(default_factory=dict)
     train: bool = False
+    mask: Array | None = None
     phase: str = ''
     me: str = ''
     memo: dict[str, Any] | None = None

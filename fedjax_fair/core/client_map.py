@@ -65,7 +65,7 @@ def _unless_lane_finished(axis_size, in_batched, active, new, old):
         return unless_finished(active, new, old), in_batched[1]
 
     def lanes(batched: bool, leaf: Array) -> Array:
-        return leaf if batched else jnp.broadcast_to(leaf, (axis_size, *leaf.shape))
+        return leaf if batched else jnp.broadcast_to(leaf, (axis_size, *jnp.shape(leaf)))
 
     new, old = (jax.tree.map(lanes, b, t) for b, t in zip(in_batched[1:], (new, old), strict=True))
     return tree.select(active, new, old), jax.tree.map(lambda _: True, new)

@@ -166,8 +166,8 @@ def train(ctx, local: Local, phase: Phase, state: Trained, *, final: bool) -> Tr
     def body(step, old: Trained, width: int = size) -> Trained:
         """One optimisation step on a batch of ``width`` examples."""
         key = jax.random.fold_in(ctx.key, 2 * step + 1)
-        here = dataclasses.replace(ctx, key=key, train=True, phase=phase.name, memo=None)
         batch = batch_of(step, width, jax.random.fold_in(key, 1))
+        here = dataclasses.replace(ctx, key=key, train=True, mask=batch.mask, phase=phase.name, memo=None)
         x, scratch = spec.transform(here, old.scratch, batch.x)
         batch = batch._replace(x=x)
         (_, aux), grads = spec.grad(here, old.variables, batch)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from fedjax_fair.core.types import Array, PyTree
+from fedjax_fair.core.types import Array, PyTree, Variables
 
 
 def per_row(vector: Array, leaf: Array) -> Array:
@@ -66,3 +66,32 @@ def paths(tree: PyTree) -> PyTree:
     return jax.tree_util.tree_map_with_path(
         lambda path, _: jax.tree_util.keystr(path, simple=True, separator='/'), tree
     )
+
+
+def norm_paths(variables: Variables) -> set[str]:
+    """Paths of all that belongs to batch normalisation: statistics, and the parameters of a module that keeps some.
+
+    >>> norm = {'scale': 1.0}, {'mean': 0.0}
+    >>> model = {'params': {'conv': {'kernel': 2.0}, 'norm': norm[0]}, 'batch_stats': {'norm': norm[1]}}
+    >>> sorted(norm_paths(model))
+    ['batch_stats/norm/mean', 'params/norm/scale']
+    """
+    statistics = jax.tree.leaves(paths({'batch_stats': variables['batch_stats']}))
+    owners = {_module(path) for path in statistics}
+    return {*statistics, *(p for p in jax.tree.leaves(paths({'params': variables['params']})) if _module(p) in owners)}
+
+
+def _module(path: str) -> str:
+    """The module a leaf belongs to: its path without the collection and its own name."""
+    return path.partition('/')[2].rpartition('/')[0]
+
+
+def pick(tree: PyTree, chosen: set[str]) -> dict[str, Array]:
+    """The leaves at some paths, by path."""
+    names, leaves = jax.tree.leaves(paths(tree)), jax.tree.leaves(tree)
+    return {name: leaf for name, leaf in zip(names, leaves, strict=True) if name in chosen}
+
+
+def put(tree: PyTree, leaves: dict[str, Array]) -> PyTree:
+    """The tree with the leaves at some paths exchanged."""
+    return jax.tree.map(lambda name, leaf: leaves.get(name, leaf), paths(tree), tree)

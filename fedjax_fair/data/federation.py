@@ -20,7 +20,7 @@ class Federation:
     ``index[N, M]`` lists each client's examples, the first ``sizes[n]`` of a row being real. ``group_of[N]`` names
     each client's domain or site in ``groups``; both are empty where a federation has none. ``y`` holds what ``task``
     learns: classes ``[T]``, labels ``[T, K]`` or masks ``[T, H, W]``; ``labels[T]`` are the classes of examples with
-    masks, which ``class_names`` names then.
+    masks, which ``class_names`` names then. ``validation`` is a test set of every client's own to choose models by.
     """
 
     name: str
@@ -36,6 +36,7 @@ class Federation:
     description: str = ''
     task: str = 'classification'
     labels: np.ndarray | None = None
+    validation: Tests | None = None
 
     @property
     def num_clients(self) -> int:

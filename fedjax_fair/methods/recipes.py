@@ -8,7 +8,17 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from fedjax_fair.core.types import Method
-from fedjax_fair.methods import agnostic, drift, server_optimizers, sharpness, tilted, weights
+from fedjax_fair.methods import (
+    agnostic,
+    contrastive,
+    drift,
+    harmofl,
+    normalization,
+    server_optimizers,
+    sharpness,
+    tilted,
+    weights,
+)
 
 RECIPES: dict[str, Callable[..., list[Method]]] = {
     'fedavg': weights.fedavg,
@@ -35,6 +45,13 @@ RECIPES: dict[str, Callable[..., list[Method]]] = {
     'ditto': tilted.ditto,
     'term': tilted.term,
     'local_only': tilted.local_only,
+    'fedbn': normalization.fedbn,
+    'silobn': normalization.silobn,
+    'moon': contrastive.moon,
+    'amp_norm': harmofl.amp_norm,
+    'perturb': harmofl.perturb,
+    'harmofl': harmofl.harmofl,
+    'harmofl_release': harmofl.harmofl_release,
     'fedavgm': server_optimizers.server_momentum,
     'fedadam': server_optimizers.server_adam,
     'fedyogi': server_optimizers.server_yogi,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import jax.numpy as jnp
 
 from fedjax_fair.core.spec import masked_mean
@@ -53,6 +56,21 @@ def logit_adjust(tau: float = 1.0) -> list[Method]:
     return [Method('logit_adjust', loss=loss)]
 
 
+def at_the_worst_point(radius: Callable[[Any], Any], alpha: Any) -> Callable:
+    """The ``grad`` hook of training within ``radius(ctx)``; see :func:`~fedjax_fair.ops.gsam_gradient`."""
+
+    def grad(inner):
+        def of_the_worst_point(ctx, variables, batch):
+            def at(params):
+                return inner(ctx, {**variables, 'params': params}, batch)
+
+            return gsam_gradient(at, variables['params'], radius(ctx), alpha)
+
+        return of_the_worst_point
+
+    return grad
+
+
 def salt(rho: float = 0.05, alpha: float = 0.1, schedule: str = 'constant') -> list[Method]:
     """SALT: clients follow the gradient of the worst point within ``rho`` (GSAM; two passes per step).
 
@@ -63,17 +81,7 @@ def salt(rho: float = 0.05, alpha: float = 0.1, schedule: str = 'constant') -> l
     Inter-Client Sharpness Matching, IJCAI 2024. The paper's equation is SAM, its code GSAM with ``alpha = 0.1``.
     """
     radius = _radius(schedule, 'salt')
-
-    def grad(inner):
-        def of_the_worst_point(ctx, variables, batch):
-            def at(params):
-                return inner(ctx, {**variables, 'params': params}, batch)
-
-            return gsam_gradient(at, variables['params'], radius(rho, ctx), alpha)
-
-        return of_the_worst_point
-
-    return [Method('salt', grad=grad)]
+    return [Method('salt', grad=at_the_worst_point(lambda ctx: radius(rho, ctx), alpha))]
 
 
 def client_sharpness(ctx, variables, rho=0.05, losses: Losses | None = None, augment: bool = False) -> Array:

@@ -16,6 +16,7 @@ from fedjax_fair.models.conv import Conv, conv2d, use_conv
 from fedjax_fair.models.densenet import DenseNet
 from fedjax_fair.models.norm import NORMS, norm_layer
 from fedjax_fair.models.precision import PRECISIONS, in_precision
+from fedjax_fair.models.projection import with_projection
 from fedjax_fair.models.resnet import STEMS, ResNet, bottleneck
 from fedjax_fair.models.unet import UNet
 
@@ -35,6 +36,7 @@ __all__ = [
     'make_model',
     'norm_layer',
     'use_conv',
+    'with_projection',
 ]
 
 
@@ -104,12 +106,17 @@ MODELS: dict[str, Callable[..., Model]] = {
 }
 
 
-def make_model(name: str, num_classes: int, norm: str | None = None, **options: Any) -> Model:
+def make_model(
+    name: str, num_classes: int, norm: str | None = None, projection: int | None = None, **options: Any
+) -> Model:
     """Build a network of ``MODELS`` by name.
 
     ``norm`` is one of ``NORMS`` and None keeps the network's own (batch for resnet10, group for lenet, none for cnn);
-    ``options`` are the network's own, for example ``widths=(64, 64)`` for mlp.
+    ``projection`` is the width of one before the head (:func:`with_projection`), if there is to be one; ``options`` are
+    the network's own, for example ``widths=(64, 64)`` for mlp.
     """
+    if projection is not None:
+        return with_projection(make_model(name, projection, norm, **options), num_classes)
     if name not in MODELS:
         raise ValueError(f'model={name!r} is unknown; choose one of {", ".join(MODELS)}')
     if num_classes < 1:

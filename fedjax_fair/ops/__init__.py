@@ -4,13 +4,16 @@ from fedjax_fair.ops.gram import gram
 from fedjax_fair.ops.losses import adjusted_logits, logit_adjusted_cross_entropy
 from fedjax_fair.ops.sharpness import gsam_gradient, sam_gradient, sharpness, sharpness_weights
 from fedjax_fair.ops.simplex import project_simplex
+from fedjax_fair.ops.spectral import amplitude_normalize, mean_amplitude
 from fedjax_fair.ops.tilted import tilted_consensus, tilted_mean, two_level_tilted_loss
 
 __all__ = [
     'adjusted_logits',
+    'amplitude_normalize',
     'gram',
     'gsam_gradient',
     'logit_adjusted_cross_entropy',
+    'mean_amplitude',
     'project_simplex',
     'sam_gradient',
     'sharpness',

@@ -33,7 +33,10 @@ def tiny_federation(sizes: Sequence[int] = (12, 7, 9, 5), seed: int = 0, dim: in
 
 
 def tiny_mlp(width: int = 6, classes: int = 3, batch_norm: bool = False) -> Model:
-    """One hidden tanh layer, optionally with batch statistics, written out so that tests need no network library."""
+    """One hidden tanh layer, optionally with batch statistics, written out so that tests need no network library.
+
+    Images are taken as vectors.
+    """
 
     def dense(key, rows, columns, dtype):
         return {'kernel': jax.random.normal(key, (rows, columns), dtype) * 0.5, 'bias': jnp.zeros(columns, dtype)}
@@ -41,7 +44,7 @@ def tiny_mlp(width: int = 6, classes: int = 3, batch_norm: bool = False) -> Mode
     def init(key: Array, x: Array) -> Variables:
         a, b = jax.random.split(key)
         params = {
-            'body': dense(a, x.shape[-1], width, x.dtype),
+            'body': dense(a, x[0].size, width, x.dtype),
             'head': dense(b, width, classes, x.dtype),
         }
         stats = {'body': {'mean': jnp.zeros(width, x.dtype)}} if batch_norm else {}
@@ -49,7 +52,7 @@ def tiny_mlp(width: int = 6, classes: int = 3, batch_norm: bool = False) -> Mode
 
     def apply(variables: Variables, x: Array, mask: Array, train: bool, key: Array) -> Output:
         p, stats = variables['params'], variables['batch_stats']
-        h = x @ p['body']['kernel']
+        h = x.reshape(x.shape[0], -1) @ p['body']['kernel']
         if batch_norm:
             mean = stats['body']['mean']
             if train:

@@ -67,6 +67,8 @@ class Config:
     # evaluation
     eval_every: int = setting(5, 'rounds between evaluations', 'evaluation')
     last_k: int = setting(5, 'reported accuracies are means over the last k evaluations', 'evaluation')
+    select: str = setting('last_k', 'what is reported: last_k, or best_validation (one evaluation)', 'evaluation')
+    validation: float = setting(0.0, "share of each client's training examples to validate on", 'evaluation')
     adapt_every: int = setting(
         0, 'rounds between evaluations of locally adapted models; 0: only at the end', 'evaluation'
     )
@@ -121,6 +123,7 @@ _AT_LEAST = {
     'clients_per_domain': 1,
     'dropout': 0,
     'outlier_strength': 0,
+    'validation': 0,
 }
 _ABOVE = {'lr': 0, 'lr_decay': 0, 'clip_norm': 0, 'participation': 0, 'alpha': 0}
 _AT_MOST = {'participation': 1, 'dropout': 1, 'momentum': 1}
@@ -148,6 +151,8 @@ def check(config: Config) -> Config:
         raise ValueError(f'--client_sizes={",".join(map(str, config.client_sizes))} must all be at least 1')
     if config.schedule and config.sampler != 'schedule':
         raise ValueError(f'--schedule={config.schedule} needs --sampler=schedule, not --sampler={config.sampler}')
+    if config.select == 'best_validation' and not config.validation:
+        raise ValueError('--select=best_validation needs --validation, a share of the training examples such as 0.2')
     if config.sampler == 'schedule' and config.participation != 1:
         raise ValueError(f'--participation={config.participation} does not apply to --sampler=schedule')
     return config

@@ -63,7 +63,7 @@ class _Runner:
         self.model = model_name(self.config, experiment.federation)
         self.done, self.quiet, self.traced = 0, quiet, traced
         self.tallies: dict[str, Any] = {'seconds': 0.0, 'compile_seconds': 0.0, 'sums': {}}
-        self.evaluators: dict[tuple[str, ...], Any] = {}
+        self.evaluators: dict[str, Any] = {}
         self.states = experiment.program.init(experiment.lanes)
         self.checkpoints = Checkpoints(out)
         if resume and self.checkpoints.latest is not None:
@@ -154,23 +154,35 @@ class _Runner:
         found = self._found(self.x.kinds, display, tests, None)
         if self._adapt_due():
             found |= self._found(('adapted',), display, tests, data)
+        validated = self._validated(display)
         seeds, lines, federation = self.config.seeds, [], self.x.federation
         for lane, loss in enumerate(losses):
             own = jax.tree.map(lambda leaf, lane=lane: leaf[lane], found)
             seed = seeds[lane % len(seeds)]
-            lines.append(results.evaluation_line(self.done, seed, float(loss), own, federation, self.x.task.score))
+            also = jax.tree.map(lambda leaf, lane=lane: leaf[lane], validated)
+            facts = (self.done, seed, float(loss), own, federation, self.x.task.score, also)
+            lines.append(results.evaluation_line(*facts))
         for number, history in enumerate(self.histories):
             history.append(lines[number * len(seeds) : (number + 1) * len(seeds)])
         return fairness_note([line['global'] for line in lines])
 
-    def _found(self, kinds: tuple[str, ...], display: Display, tests, data) -> dict[str, Any]:
+    def _validated(self, display: Display) -> dict[str, Any] | None:
+        """Metrics of the model that clients would use, on their validation sets."""
+        sets = self.x.federation.validation
+        if sets is None:
+            return None
+        kind = self.x.kinds[-1]
+        return self._found((kind,), display, jax.tree.map(jnp.asarray, sets), None, 'validation')[kind]
+
+    def _found(self, kinds: tuple[str, ...], display: Display, tests, data, why: str = 'evaluation') -> dict[str, Any]:
         """Metrics of these kinds of model; their program is compiled when it is first needed."""
         args = (self.x.lanes, self.states, tests, data)
-        if kinds not in self.evaluators:
-            with display.compiling(f'evaluation of {" and ".join(kinds)} models') as clock:
-                self.evaluators[kinds] = self.x.program.evaluate.lower(*args, kinds=kinds).compile()
+        name = f'{why} of {" and ".join(kinds)} models'
+        if name not in self.evaluators:
+            with display.compiling(name) as clock:
+                self.evaluators[name] = self.x.program.evaluate.lower(*args, kinds=kinds).compile()
             self.tallies['compile_seconds'] += clock.seconds
-        return jax.device_get(self.evaluators[kinds](*args))
+        return jax.device_get(self.evaluators[name](*args))
 
     def _checkpoint(self) -> None:
         every = self.config.checkpoint_every

@@ -22,6 +22,8 @@ from fedjax_fair.training.config import Config
 
 PACKAGES = ('fedjax-fair', 'jax', 'jaxlib', 'flax', 'optax', 'orbax-checkpoint', 'numpy', 'scikit-learn')
 
+SELECTIONS = ('last_k', 'best_validation')  # which evaluations are reported
+
 FACTS = ('versions', 'commit', 'command', 'platform', 'device_count', 'notes')  # in config.json beside the settings
 
 
@@ -100,31 +102,56 @@ class History:
         """All summaries of one seed and kind of model, in order."""
         return [line[kind] for line in self.lines if line['seed'] == seed and kind in line]
 
+    def best(self, seed: int) -> dict[str, Any]:
+        """The evaluation of one seed with the best validation score, the first of equals."""
+        own = [line for line in self.lines if line['seed'] == seed]
+        return max(own, key=lambda line: -np.inf if line['validation'] is None else line['validation'])
+
 
 def _json_lines(lines: Sequence[dict[str, Any]]) -> str:
     return ''.join(json.dumps(line, allow_nan=False) + '\n' for line in lines)
 
 
 def evaluation_line(
-    round: int, seed: int, loss: float, found: Mapping[str, Mapping[str, np.ndarray]], federation, score: str
+    round: int,
+    seed: int,
+    loss: float,
+    found: Mapping[str, Mapping[str, np.ndarray]],
+    federation,
+    score: str,
+    validation: Mapping[str, np.ndarray] | None = None,
 ) -> dict:
-    """One line of metrics.jsonl from the metrics of every kind of model; fairness is about the ``score``."""
+    """One line of metrics.jsonl from the metrics of every kind of model; fairness is about the ``score``.
+
+    ``validation`` are the metrics of clients on their validation sets, of which the mean score is kept.
+    """
     line: dict[str, Any] = {'round': round, 'seed': seed, 'train_loss': loss if np.isfinite(loss) else None}
+    if validation is not None:
+        line['validation'] = mean_score(np.asarray(validation[score], np.float64))
     for kind, values in found.items():
         own = kind != 'global'
         line[kind] = summarise(values, federation.tests.test_of, federation.groups, federation.group_of, own, score)
     return line
 
 
+def mean_score(scores: np.ndarray) -> float | None:
+    """The mean over the clients that have a score; None where nobody has."""
+    known = scores[np.isfinite(scores)]
+    return float(known.mean()) if known.size else None
+
+
 def write_summary(
     path: pathlib.Path, config: Config, model: str, federation, history: History, score: str, tallies: dict
 ) -> dict:
-    """summary.json: scores averaged over the last k evaluations, then mean and std over seeds."""
+    """summary.json: scores averaged over the last k evaluations (or the best one), then mean and std over seeds."""
+    best = [history.best(seed) for seed in config.seeds] if config.select == 'best_validation' else None
 
     def over(kind: str) -> dict | None:
         found = [history.of(seed, kind) for seed in config.seeds]
         if not all(found):
             return None
+        if best is not None and kind != 'adapted':
+            found = [[line[kind]] for line in best]
         k = config.last_k if kind != 'adapted' else 1
         return over_seeds([last_k(one, k, score) for one in found])
 
@@ -138,6 +165,7 @@ def write_summary(
         'rounds': config.rounds,
         'seeds': list(config.seeds),
         'hyper': config.hyper,
+        'selected_rounds': None if best is None else [line['round'] for line in best],
         'clients': federation.num_clients,
         'groups': list(federation.groups),
         'group_of': group_of,

@@ -21,6 +21,7 @@ from fedjax_fair.data import Federation, make_scenario
 from fedjax_fair.data.augment import AUGMENTATIONS, make_augment
 from fedjax_fair.data.outliers import OUTLIERS, make_outliers
 from fedjax_fair.data.samplers import SAMPLERS, Sampler, make_sampler
+from fedjax_fair.data.validation import with_validation
 from fedjax_fair.methods import defaults, make_methods, resolve_hyper
 from fedjax_fair.metrics import TASKS, make_task
 from fedjax_fair.metrics.segmentation import LOSSES
@@ -29,7 +30,7 @@ from fedjax_fair.models.conv import IMPLEMENTATIONS
 from fedjax_fair.models.pretrained import Start, load_pretrained
 from fedjax_fair.training.config import DATA_OPTIONS, Config, check
 from fedjax_fair.training.program import Lane, Program, make_lanes, make_program
-from fedjax_fair.training.results import with_point
+from fedjax_fair.training.results import SELECTIONS, with_point
 
 CHOICES: dict[str, tuple[str, ...]] = {
     'model': ('auto', *MODELS),
@@ -40,6 +41,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     'local_optimizer': tuple(OPTIMIZERS),
     'sampler': SAMPLERS,
     'client_map': mapping.KINDS,
+    'select': SELECTIONS,
     'conv': ('auto', *IMPLEMENTATIONS),
 }
 LOCAL_FLOATS = ('lr', 'momentum', 'weight_decay')  # settings of local training that a sweep may vary
@@ -146,8 +148,9 @@ def _outliers(config: Config) -> Outliers | None:
 
 
 def load_federation(config: Config) -> Federation:
-    """The scenario of a config."""
-    return _load(config.scenario, config.data_seed, tuple((name, getattr(config, name)) for name in DATA_OPTIONS))
+    """The scenario of a config, with validation sets where it asks for them."""
+    federation = _load(config.scenario, config.data_seed, tuple((name, getattr(config, name)) for name in DATA_OPTIONS))
+    return with_validation(federation, config.validation, config.data_seed) if config.validation else federation
 
 
 @functools.lru_cache(maxsize=1)  # the recipes of a comparison share their data

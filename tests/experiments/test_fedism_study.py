@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from experiments.fedism import figures, published, tables
-from experiments.fedism.landscape import SETS, direction, landscape
+from experiments.fedism.landscape import SETS, landscape
 from experiments.fedism.study import ABLATION, COLUMNS, HERE, METHODS, SALTED, scores
+from experiments.landscape import direction
 from experiments.study import Study, cell, main, markdown
 from fedjax_fair.methods import make_methods
 from fedjax_fair.training import Config

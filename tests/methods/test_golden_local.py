@@ -40,6 +40,7 @@ def federation():
         ('fedavg', {}, 'fedavg_w'),
         ('fedprox', {'fedprox.mu': 1e-4}, 'fedprox_w_mu0.01'),
         ('fedprox', {'fedprox.mu': 1.0}, 'fedprox_w_mu100_effective1'),
+        ('moon', {'moon.mu': 1.0, 'moon.temperature': 0.5}, 'moon_w'),
     ],
 )
 def test_local_training_of_marsfl(recipe, hyper, expected, monkeypatch):
@@ -58,6 +59,9 @@ def test_local_training_of_marsfl(recipe, hyper, expected, monkeypatch):
         NET, classification(3), methods, sizes=data.sizes, example=data.x[0], local=local, client_map='vmap'
     )
     step, start = jax.jit(algorithm.round), algorithm.init(jax.random.key(0))
+    if recipe == 'moon':
+        past = {'params': jax.vmap(unflatten)(jnp.asarray(MARSFL['moon_prev_w'])), 'batch_stats': {}}
+        start = start._replace(clients={'moon': {'model': past, 'known': jnp.ones(4, bool)}})
     for client in range(4):
         state, _ = step(start, data.cohort([client]), jax.random.key(1))
         for name, value in unflatten(MARSFL[expected][client]).items():

@@ -1,0 +1,84 @@
+"""What all tables and figures of HarmoFL share: methods, what was measured, and which data a part needs."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+from typing import Any
+
+import numpy as np
+
+from experiments.study import Cell, Study
+from fedjax_fair.training import load_federation, output, results
+
+HERE = pathlib.Path(__file__).parent
+# The published networks of HarmoFL normalise by the batch at hand, at test too; others keep the network of the preset.
+STATELESS: dict[str, Any] = {'norm': 'stateless'}
+BASELINES: dict[str, tuple[str, dict[str, Any]]] = {
+    'FedAvg': ('fedavg', {}),
+    'FedProx': ('fedprox', {}),
+    'FedNova': ('fednova', {}),
+    'FedAdam': ('fedadam', {}),
+    'FedBN': ('fedbn', {}),
+    'MOON': ('moon', {}),
+}
+OURS: dict[str, tuple[str, dict[str, Any]]] = {
+    'HarmoFL': ('harmofl', STATELESS),
+    'HarmoFL, released code': ('harmofl_release', STATELESS),
+}
+# What the network and either half do alone.
+PARTS: dict[str, tuple[str, dict[str, Any]]] = {
+    'FedAvg, its network': ('uniform', STATELESS),
+    'amplitude alone': ('amp_norm+uniform', STATELESS),
+    'perturbation alone': ('perturb+uniform', STATELESS),
+}
+METHODS = BASELINES | OURS | PARTS
+CURVES = {name: METHODS[name] for name in ('FedAvg', 'FedBN', *OURS)}  # of Figure 5
+
+
+def folder_of(study: Study, method: str, **changes: Any) -> pathlib.Path:
+    """The run of a method."""
+    recipe, own = METHODS[method]
+    return study.run(recipe, **own, **changes)[0]
+
+
+def scores(folder: pathlib.Path) -> tuple[tuple[str, ...], list[Cell]]:
+    """Names of the clients, and (mean, std over seeds) in percent of each and, last, (mean, std over clients).
+
+    Scores are those of the model a client would use: the global one, or with FedBN its own. The last std is that of the
+    clients' means with ddof 1, as in the paper.
+    """
+    summary = results.read_json(folder / output.SUMMARY)
+    who = 'group' if summary['groups'] else 'client'
+    found = (summary['deployed'] or summary['metrics'])[f'{who}_{summary["score"]}']
+    mean, std = (100 * np.array(found[key], np.float64) for key in ('mean', 'std'))
+    names = tuple(summary['groups']) or tuple(f'client {n}' for n in range(len(mean)))
+    return names, [*zip(mean.tolist(), std.tolist(), strict=True), (float(mean.mean()), float(mean.std(ddof=1)))]
+
+
+def curve(folder: pathlib.Path) -> tuple[np.ndarray, np.ndarray]:
+    """Rounds that were evaluated and the mean over clients, in percent, ``[seeds, rounds]``."""
+    lines = [json.loads(line) for line in (folder / 'metrics.jsonl').read_text().splitlines()]
+    rounds = sorted({line['round'] for line in lines})
+    seeds = sorted({line['seed'] for line in lines})
+    value = {(line['seed'], line['round']): line.get('deployed', line['global'])['avg'] for line in lines}
+    return np.array(rounds), 100 * np.array([[value[seed, number] for number in rounds] for seed in seeds])
+
+
+def need(study: Study, task: str, what: str) -> None:
+    """Refuse data of another task."""
+    found = load_federation(study.config).task
+    if found != task:
+        fit = 'smoke_segmentation or paper_segmentation' if task == 'segmentation' else 'smoke or paper'
+        raise ValueError(f'{what} shows {task}, but the data are for {found}; choose --preset={fit}')
+
+
+def why_not_comparable(study: Study, paper: str) -> str:
+    """One sentence under every table."""
+    data, config = study.data(), study.config
+    side = 'x'.join(map(str, data['shape']))
+    return (
+        f'Ours: {data["name"]}, {sum(data["train"])} training images of {side}, {config.model}, {config.rounds} '
+        f'rounds, seeds {", ".join(map(str, config.seeds))} (deviation over them in brackets; in the last column that '
+        f'over clients). The paper: {paper}. Compare methods within a column, not numbers across.'
+    )

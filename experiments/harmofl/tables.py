@@ -1,0 +1,43 @@
+"""``python -m experiments.harmofl.tables --table=2``: the paper's tables; ``--preset`` and flags of a run apply.
+
+1 is segmentation (``--preset=smoke_segmentation`` or ``paper_segmentation``), 2 classification (``smoke``, ``paper``).
+"""
+
+from __future__ import annotations
+
+import math
+
+from experiments.harmofl import published
+from experiments.harmofl.study import HERE, METHODS, folder_of, need, scores, why_not_comparable
+from experiments.study import Study, cell, main, markdown
+
+TASKS = {'1': 'segmentation', '2': 'classification'}
+PAPER = {
+    '1': 'nuclei of six sources with a U-Net and 500 rounds (Dice), prostates of six sources',
+    '2': 'Camelyon17, 96x96 patches of five hospitals with a DenseNet-121 and 100 rounds (accuracy)',
+}
+
+
+def show(study: Study, table: str) -> None:
+    """Every method and both readings of HarmoFL, client by client, beside the paper's rows."""
+    need(study, TASKS[table], f'--table={table}')
+    ours, rows, names = {}, [], ()
+    for method in METHODS:
+        names, cells = scores(folder_of(study, method))
+        ours[method] = dict(zip((*names, 'Avg.'), cells, strict=True))
+        rows.append([method, 'ours', *map(cell, cells)])
+        for where, lines in published.TABLES[table].items():
+            if method in lines:
+                rows.append(['', f'paper, {where}', *_fitted(lines[method], len(names))])
+    lines = [*markdown(['method', 'from', *names, 'Avg.'], rows), '', why_not_comparable(study, PAPER[table])]
+    study.write(f'table{table}', lines, ours)
+
+
+def _fitted(row: published.Row, clients: int) -> list[str]:
+    """The paper's cells; its clients are left out where ours are not as many."""
+    *each, average = ['?' if math.isnan(value[0]) else cell(value) for value in row]
+    return [*(each if len(each) == clients else [''] * clients), average]
+
+
+if __name__ == '__main__':
+    main(show, 'table', tuple(TASKS), HERE)

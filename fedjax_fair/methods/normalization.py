@@ -1,0 +1,71 @@
+"""Batch normalisation that stays with its client: FedBN and SiloBN."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+
+from fedjax_fair.core import tree
+from fedjax_fair.core.types import Method, Variables
+
+
+def at_home(name: str, choose: Callable[[Variables], set[str]]) -> Method:
+    """Leaves that never leave their client: it takes them up again in every round, and deploys them.
+
+    They are withheld from the upload, so that nothing of them enters the server's mean or its optimiser. The global
+    model that is evaluated has their plain mean over the clients that took part so far: what a newcomer would get.
+    """
+
+    def own(ctx, variables):
+        return tree.put(variables, ctx.row)
+
+    def withheld(ctx, scratch, before, after):
+        return tree.put(after, tree.pick(before, set(ctx.row)))
+
+    def serve(view, clients):
+        mean = {k: view.mean(table) for k, table in clients.items()}
+        some = jnp.any(view.mask)
+        now = tree.pick(view.variables, set(clients))
+        return tree.put(view.variables, tree.select(some, {k: mean[k] for k in now}, now))
+
+    return Method(
+        name,
+        init=lambda variables, run: (None, tree.pick(variables, choose(variables))),
+        download=own,
+        upload=withheld,
+        report=lambda ctx, scratch, before, after: (tree.pick(after, set(ctx.row)), {}),
+        serve=serve,
+    )
+
+
+def fedbn(match: str = '') -> list[Method]:
+    """FedBN: all of batch normalisation, its parameters and its statistics, stays with the client.
+
+    Everything else is averaged as in FedAvg. What belongs to batch normalisation is every leaf of a module that keeps
+    batch statistics; ``match`` keeps the leaves whose path contains it instead, as the published code does with
+    ``'bn'``. A model without batch statistics has none of it (``--norm=group``, ``stateless``): then it is FedAvg.
+
+    Reference: Li et al., FedBN: Federated Learning on Non-IID Features via Local Batch Normalization, ICLR 2021.
+    """
+
+    def choose(variables):
+        if not match:
+            return tree.norm_paths(variables)
+        every = jax.tree.leaves(tree.paths(variables))
+        if not any(match in path for path in every):
+            raise ValueError(f'fedbn.match={match!r} is in no path of the model; it has {", ".join(every)}')
+        return {path for path in every if match in path}
+
+    return [at_home('fedbn', choose)]
+
+
+def silobn() -> list[Method]:
+    """SiloBN: the statistics of batch normalisation stay with the client, its parameters are averaged.
+
+    Reference: Andreux et al., Siloed Federated Learning for Multi-Centric Histopathology Datasets, DCL 2020.
+    """
+    return [
+        at_home('silobn', lambda variables: set(jax.tree.leaves(tree.paths({'batch_stats': variables['batch_stats']}))))
+    ]

@@ -1,0 +1,150 @@
+"""The study of HarmoFL: its numbers by hand, its published rows in agreement with themselves, two runs end to end."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+from experiments.harmofl import figures, pictures, published, tables
+from experiments.harmofl.study import CURVES, HERE, METHODS, OURS, curve, need, scores
+from experiments.study import Study
+from fedjax_fair.core.engine import as_float
+from fedjax_fair.data import make_scenario
+from fedjax_fair.methods import make_methods
+from fedjax_fair.ops import amplitude_normalize, mean_amplitude
+from fedjax_fair.training import Config, load_federation
+
+SMALL = Config(
+    scenario='tissue', num_clients=3, client_sizes=(10,), test_size=4, image_size=16, rounds=2, seeds=(0, 1),
+    batch_size=4, eval_every=1, devices=1, validation=0.2, select='best_validation', local_epochs=1,
+    model='cnn', model_options='widths=4x4', norm='batch',
+)  # fmt: skip
+NUCLEI = dataclasses.replace(SMALL, task='segmentation', model='unet', model_options='features=2,depth=1', seeds=(0,))
+
+
+@pytest.mark.parametrize('rows', [r for table in published.TABLES.values() for r in table.values()])
+def test_published_averages_and_deviations_follow_from_the_clients(rows):
+    for name, row in rows.items():
+        means = np.array([mean for mean, _ in row[:-1]])
+        if np.isnan(means).any():
+            continue
+        assert row[-1][0] == pytest.approx(means.mean(), abs=0.03), name
+        assert row[-1][1] == pytest.approx(means.std(ddof=1), abs=0.01), name
+
+
+def test_every_method_of_the_tables_exists_and_has_its_published_rows():
+    for recipe, _ in METHODS.values():
+        make_methods(recipe)
+    for table in published.TABLES.values():
+        for rows in table.values():
+            assert set(rows) <= set(METHODS)
+    assert {recipe for recipe, _ in OURS.values()} == {'harmofl', 'harmofl_release'}
+
+
+def test_the_presets_are_the_papers_hospitals():
+    """Five of equal size to classify, six that keep theirs to segment."""
+    for preset, sizes in (('smoke', [100] * 5), ('smoke_segmentation', [80, 60, 100, 50, 70, 40])):
+        words = dict(
+            line.split('=', 1) for line in (HERE / f'{preset}.flags').read_text().splitlines() if '#' not in line
+        )
+        names = {'num_clients': int, 'task': str, 'truncate': lambda v: v == 'true'}
+        options = {k: convert(words[k]) for k, convert in names.items() if k in words}
+        if 'client_sizes' in words:
+            options['client_sizes'] = [int(n) for n in words['client_sizes'].split(',')]
+        data = make_scenario(words['scenario'], **options, test_size=1, image_size=16)
+        assert data.sizes.tolist() == sizes and data.task == words.get('task', 'classification')
+
+
+@pytest.fixture(scope='module')
+def study(tmp_path_factory):
+    return Study(SMALL, tmp_path_factory.mktemp('study'), quiet=True)
+
+
+@pytest.fixture(scope='module')
+def run(study):
+    return study.run('harmofl', norm='stateless')[0]
+
+
+def test_scores_of_a_run_are_those_of_its_summary(run):
+    names, cells = scores(run)
+    summary = json.loads((run / 'summary.json').read_text())
+    means = 100 * np.array(summary['metrics']['group_accuracy']['mean'])
+    assert names == ('hospital 1', 'hospital 2', 'hospital 3')
+    np.testing.assert_allclose([mean for mean, _ in cells], [*means, means.mean()])
+    assert cells[-1][1] == pytest.approx(means.std(ddof=1))
+    rounds, values = curve(run)
+    assert rounds.tolist() == [1, 2] and values.shape == (2, 2)
+    chosen = [values[seed, number - 1] for seed, number in enumerate(summary['selected_rounds'])]
+    assert np.mean(chosen) == pytest.approx(means.mean())
+
+
+def test_pictures_of_classification(study, run, monkeypatch):
+    monkeypatch.setattr(pictures, 'folder_of', lambda study, method: run)
+    monkeypatch.setattr(pictures, 'AROUND', ('HarmoFL',))
+    for figure in ('1', '2', '3'):
+        figures.FIGURES[figure](study)
+        assert (study.out / f'figure{figure}.png').stat().st_size > 5_000
+    numbers = json.loads((study.out / 'figure1.json').read_text())['numbers']['HarmoFL']
+    assert len(numbers['centre']) == 2 and all(np.isfinite(numbers['centre'])) and numbers['distance'] >= 0
+    with pytest.raises(ValueError, match='--figure=4 shows segmentation, but the data are for classification'):
+        figures.FIGURES['4'](study)
+    with pytest.raises(ValueError, match='choose --preset=smoke_segmentation or paper_segmentation'):
+        need(study, 'segmentation', '--table=1')
+
+
+def test_the_common_amplitude_counts_hospitals_the_same():
+    data = load_federation(dataclasses.replace(SMALL, client_sizes=(4, 6, 5), validation=0.0, select='last_k'))
+    rows = [data.index[c, :n] for c, n in enumerate(data.sizes)]
+    each = [mean_amplitude(as_float(np.asarray(data.x[r]))) for r in rows]
+    found = pictures.common_amplitude(data)
+    np.testing.assert_allclose(found, np.mean(each, 0), rtol=1e-5, atol=1e-4)
+    own = amplitude_normalize(as_float(np.asarray(data.x[rows[0]])), found)
+    np.testing.assert_allclose(mean_amplitude(own), found, rtol=1e-3, atol=1e-2)
+
+
+def test_outlines_are_drawn_with_the_models_of_clients(tmp_path, monkeypatch):
+    study = Study(NUCLEI, tmp_path, quiet=True)
+    folder = study.run('fedbn')[0]
+    found = pictures._segmented(folder)
+    assert found.shape == (3, 4, 16, 16) and set(np.unique(found)) <= {0, 1}
+    monkeypatch.setattr(pictures, 'folder_of', lambda study, method: folder)
+    figures.FIGURES['4'](study)
+    assert (tmp_path / 'figure4.png').stat().st_size > 5_000
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """What tables and figures ask for, answered without running it."""
+    found = []
+
+    def run(self, recipe, points=({},), **changes):
+        found.append((recipe, changes))
+        return [recipe for _ in points]
+
+    monkeypatch.setattr(Study, 'run', run)
+    cells = [(50.0, 1.0), (70.0, 2.0), (60.0, 10.0)]
+    for module in (tables, figures):
+        monkeypatch.setattr(module, 'scores', lambda folder: (('A', 'B'), cells))
+    monkeypatch.setattr(figures, 'curve', lambda folder: (np.array([1, 2, 3]), np.ones((2, 3))))
+    return found
+
+
+def test_tables_have_the_papers_shape(asked, tmp_path):
+    for table, config, lines in (('1', NUCLEI, 2 + 11 + 14), ('2', SMALL, 2 + 11 + 7)):
+        tables.show(Study(config, tmp_path), table)
+        text = (tmp_path / f'table{table}.md').read_text().splitlines()
+        assert len([line for line in text if line.startswith('|')]) == lines, table
+    for recipe in ('harmofl', 'harmofl_release', 'amp_norm+uniform'):
+        assert (recipe, {'norm': 'stateless'}) in asked
+    assert ('fedbn', {}) in asked
+    assert json.loads((tmp_path / 'table2.json').read_text())['data']['validation'] == [2, 2, 2]
+
+
+@pytest.mark.parametrize(('figure', 'lines', 'values'), [('5a', len(CURVES), 3), ('5b', len(CURVES), 4), ('5c', 2, 5)])
+def test_figures_of_the_ablation(asked, figure, lines, values, tmp_path):
+    figures.FIGURES[figure](Study(dataclasses.replace(SMALL, rounds=8, eval_every=2), tmp_path))
+    numbers = json.loads((tmp_path / f'figure{figure}.json').read_text())['numbers']
+    assert len(numbers) == lines and all(len(line) == values for line in numbers.values())
+    if figure == '5b':  # rounds times epochs stay the same
+        assert ('fedbn', {'local_epochs': 4, 'rounds': 2, 'eval_every': 1}) in asked and ('fedbn', {}) in asked
