@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from fedjax_fair.core.types import Method
-from fedjax_fair.methods import agnostic, drift, server_optimizers, sharpness, tilted, weights
+from fedjax_fair.methods import agnostic, drift, harmony, server_optimizers, sharpness, tilted, weights
 
 RECIPES: dict[str, Callable[..., list[Method]]] = {
     'fedavg': weights.fedavg,
@@ -35,6 +35,9 @@ RECIPES: dict[str, Callable[..., list[Method]]] = {
     'ditto': tilted.ditto,
     'term': tilted.term,
     'local_only': tilted.local_only,
+    'fphl': harmony.fphl,
+    'fael': harmony.fael,
+    'fedheal': harmony.fedheal,
     'fedavgm': server_optimizers.server_momentum,
     'fedadam': server_optimizers.server_adam,
     'fedyogi': server_optimizers.server_yogi,
