@@ -8,7 +8,18 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from fedjax_fair.core.types import Method
-from fedjax_fair.methods import agnostic, drift, harmony, server_optimizers, sharpness, tilted, weights
+from fedjax_fair.methods import (
+    agnostic,
+    conflicts,
+    drift,
+    dynamic,
+    harmony,
+    prototypes,
+    server_optimizers,
+    sharpness,
+    tilted,
+    weights,
+)
 
 RECIPES: dict[str, Callable[..., list[Method]]] = {
     'fedavg': weights.fedavg,
@@ -35,6 +46,10 @@ RECIPES: dict[str, Callable[..., list[Method]]] = {
     'ditto': tilted.ditto,
     'term': tilted.term,
     'local_only': tilted.local_only,
+    'feddyn': dynamic.feddyn,
+    'fedproc': prototypes.fedproc,
+    'fedproto': prototypes.fedproto,
+    'fedfv': conflicts.fedfv,
     'fphl': harmony.fphl,
     'fael': harmony.fael,
     'fedheal': harmony.fedheal,
