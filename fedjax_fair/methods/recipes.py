@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from fedjax_fair.core.types import Method
+from fedjax_fair.diagnostics import watch_masks, watch_signs
 from fedjax_fair.methods import (
     agnostic,
     conflicts,
@@ -61,6 +62,8 @@ RECIPES: dict[str, Callable[..., list[Method]]] = {
     'server_adam': server_optimizers.server_adam,
     'server_yogi': server_optimizers.server_yogi,
     'server_adagrad': server_optimizers.server_adagrad,
+    'watch_masks': watch_masks,
+    'watch_signs': watch_signs,
 }
 
 
