@@ -78,7 +78,7 @@ def sha256(path: pathlib.Path) -> str:
 
 def files(scenario: str) -> list[pathlib.Path]:
     """The files a scenario reads: those it names, or all in the folder it names."""
-    named = re.search(r'(?:npz|idx):(.*)', scenario)
+    named = re.search(r'(?:npz|idx|office_caltech):(.*)', scenario)
     return [
         file
         for path in (named_paths(named[1]) if named else [])

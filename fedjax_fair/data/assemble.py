@@ -17,7 +17,8 @@ class Split(NamedTuple):
 
     ``by`` is one of :data:`SPLITS`. Without it the split follows the data and the other options: by site or domain
     where the examples have one, by classes where ``classes_per_client`` is given, Dirichlet where ``alpha`` is, else
-    iid. ``client_sizes`` are the examples per client of each domain. ``truncate`` makes all clients equally large.
+    iid. ``client_sizes`` are the examples per client of each domain. ``truncate`` makes all clients equally large,
+    ``every_class`` sees to it that clients of a domain hold all of its classes.
     """
 
     by: str | None = None
@@ -27,6 +28,7 @@ class Split(NamedTuple):
     clients_per_domain: int | None = None
     client_sizes: tuple[int, ...] | None = None
     truncate: bool = False
+    every_class: bool = False
 
 
 # Which options each split reads, with their defaults; any other option is an error, never ignored.
@@ -113,7 +115,7 @@ def resolve(split: Split, pool: Pool) -> Split:
     reads = SPLITS[by]
     given = {field: value for field, value in split._asdict().items() if value is not None}
     for option in given:
-        if option not in ('by', 'truncate', *reads):
+        if option not in ('by', 'truncate', 'every_class', *reads):
             takes = ', '.join('--' + r for r in reads) or 'none'
             raise ValueError(f'--{option}={given[option]} does not apply to --split_by={by}, which reads {takes}')
     return split._replace(by=by, **{option: given.get(option, default) for option, default in reads.items()})
@@ -152,7 +154,8 @@ def _by_domain(train: Pool, split: Split, seed: int) -> list:
     domains, sizes = len(train.groups), split.client_sizes
     per_domain = clients_of_each(domains, split.num_clients, split.clients_per_domain)
     sizes = sizes * domains if sizes is not None and len(sizes) == 1 else sizes
-    return partition.by_domain(train.origin, per_domain, seed, sizes)
+    clients = partition.by_domain(train.origin, per_domain, seed, sizes)
+    return partition.with_every_class(clients, train.strata, train.origin, seed) if split.every_class else clients
 
 
 def clients_of_each(domains: int, num_clients: int | None, clients_per_domain: int | None) -> int:

@@ -8,6 +8,8 @@ import pathlib
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from fedjax_fair.data.assemble import Split, clients_of_each, federate
 from fedjax_fair.data.digits import CLIENT_SIZES, DOMAINS, digit_domains, handwritten_digits
 from fedjax_fair.data.federation import Federation
@@ -161,6 +163,30 @@ def idx(
     return _of_files(read_idx(folder, image_size, data_seed), 'idx', folder, split, data_seed, test_size)
 
 
+def office_caltech(
+    paths: str,
+    data_seed: int = 0,
+    npz_keys: str | None = None,
+    image_size: int | None = None,
+    clients_per_domain: int | None = None,
+    client_sizes: Sequence[int] | None = None,
+) -> Federation:
+    """Domains in the way of FedHEAL's Office-Caltech-10: one file each, images in the order of class and file name.
+
+    Of ten images in that order the first eight are for training, whatever the files say. Each of five clients per
+    domain holds a tenth of its domain's training images (or ``client_sizes``), at least one of every class.
+    """
+    pool = read_npz(paths, npz_keys, image_size, data_seed)
+    place = np.zeros(len(pool.y), int)
+    for group in range(len(pool.groups) or 1):
+        place[pool.origin == group] = np.arange((pool.origin == group).sum())
+    pool = pool._replace(held_out=place % 10 > 7)
+    tenth = np.bincount(pool.origin[~pool.held_out]) // 10
+    sizes = tuple(client_sizes or (int(size) for size in tenth))
+    split = Split('domain', clients_per_domain=clients_per_domain, client_sizes=sizes, every_class=True)
+    return _of_files(pool, 'office_caltech', paths, split, data_seed, None)
+
+
 def _of_files(pool: Pool, kind: str, paths: str, split: Split, seed: int, test_size: int | None) -> Federation:
     pool = pool if test_size is None else limit_tests(pool, test_size, seed)
     name = f'{kind}:' + '+'.join(pathlib.Path(path).stem for path in paths.split(','))
@@ -190,6 +216,9 @@ SCENARIOS: dict[str, Scenario] = {
         'BASE',
     ),
     'idx': Scenario(idx, 'MNIST, Fashion-MNIST and the like from a folder of IDX files', 'FOLDER'),
+    'office_caltech': Scenario(
+        office_caltech, 'domains of your own, 8 of 10 images for training, small clients of all classes', 'PATH[,PATH]'
+    ),
     'npz': Scenario(
         npz, 'arrays of your own from .npz files, by site, domain, Dirichlet, classes or iid', 'PATH[,PATH]'
     ),

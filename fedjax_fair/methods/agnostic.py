@@ -11,7 +11,14 @@ from fedjax_fair.methods.weights import NEVER, probe_loss, remember_nothing
 from fedjax_fair.ops import gram, project_simplex
 
 
-def afl(gamma: float = 0.01, average: bool = False) -> list[Method]:
+def afl(
+    gamma: float = 0.01,
+    average: bool = False,
+    floor: float = 0.0,
+    restart: bool = False,
+    lagged: bool = False,
+    at: str = 'global',
+) -> list[Method]:
     """Agnostic federated learning: weights climb towards the clients that lose most.
 
     ``lambda <- Proj_simplex(lambda + gamma F)``, ``W+ = sum_k lambda_k w_k``, with ``F_k`` the mean training loss of
@@ -21,19 +28,31 @@ def afl(gamma: float = 0.01, average: bool = False) -> list[Method]:
     One lambda for all clients is kept on the server. Those absent climb by nothing, and a cohort shares by its own.
 
     Reference: Mohri et al., Agnostic Federated Learning, ICML 2019, with local epochs in place of one gradient. easyFL
-    aggregates with lambda as it was before the step; MarsFL starts it afresh in every round.
+    aggregates with lambda as it was before the step (``lagged``). WenkeHuang/MarsFL starts it afresh in every round,
+    uniform over the cohort (``restart``), from losses of the trained models (``at='local'``; there of a test set, here
+    of training data), and gives nobody less than ``floor = 1e-3``.
     """
+    if at not in ('global', 'local'):
+        raise ValueError(f"afl.at={at!r} is not one of 'global', 'local'")
+    name = 'loss' if at == 'global' else 'local_loss'
+
+    def local_loss(ctx, scratch, before, after):
+        return ctx.row, {'local_loss': ctx.loss(after)}
 
     def init(variables, run):
         start = jnp.zeros(run.num_clients) + 1 / run.num_clients
         return (start, optax.tree.zeros_like(variables) if average else ()), None
 
     def climbed(view):
-        steps = jnp.where(view.mask, gamma * view.reports['loss'], 0).astype(view.server[0].dtype)
-        return project_simplex(view.server[0].at[view.ids].add(steps, mode='drop'))
+        before, places = view.server[0], jnp.where(view.mask, view.ids, view.run.num_clients)
+        here = jnp.zeros(before.shape, bool).at[places].set(True, mode='drop')
+        before = jnp.where(here, 1 / jnp.maximum(view.count, 1).astype(before.dtype), 0) if restart else before
+        steps = (gamma * view.reports[name]).astype(before.dtype)
+        return project_simplex(before.at[places].add(steps, mode='drop'), here if restart else None)
 
     def score(view, updates):
-        return jnp.log(jnp.take(climbed(view), view.ids, mode='clip'))
+        chosen = jnp.take(view.server[0] if lagged else climbed(view), view.ids, mode='clip')
+        return jnp.log(jnp.maximum(chosen, floor))
 
     def commit(view, updates, weights, update):
         past = view.server[1]
@@ -47,7 +66,18 @@ def afl(gamma: float = 0.01, average: bool = False) -> list[Method]:
             lambda total, last: (total + last) / count.astype(last.dtype), view.server[1], view.variables
         )
 
-    return [Method('afl', init=init, probe=probe_loss, score=score, commit=commit, serve=serve if average else None)]
+    return [
+        Method(
+            'afl',
+            init=init,
+            probe=probe_loss if at == 'global' else None,
+            report=local_loss if at == 'local' else None,
+            needs_all=at == 'local' and not lagged,
+            score=score,
+            commit=commit,
+            serve=serve if average else None,
+        )
+    ]
 
 
 def afl_worst() -> list[Method]:

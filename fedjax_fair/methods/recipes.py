@@ -8,12 +8,17 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from fedjax_fair.core.types import Method
+from fedjax_fair.diagnostics import watch_masks, watch_signs
 from fedjax_fair.methods import (
     agnostic,
+    conflicts,
     contrastive,
     drift,
+    dynamic,
+    fedheal,
     harmofl,
     normalization,
+    prototypes,
     server_optimizers,
     sharpness,
     tilted,
@@ -52,6 +57,13 @@ RECIPES: dict[str, Callable[..., list[Method]]] = {
     'perturb': harmofl.perturb,
     'harmofl': harmofl.harmofl,
     'harmofl_release': harmofl.harmofl_release,
+    'feddyn': dynamic.feddyn,
+    'fedproc': prototypes.fedproc,
+    'fedproto': prototypes.fedproto,
+    'fedfv': conflicts.fedfv,
+    'fphl': fedheal.fphl,
+    'fael': fedheal.fael,
+    'fedheal': fedheal.fedheal,
     'fedavgm': server_optimizers.server_momentum,
     'fedadam': server_optimizers.server_adam,
     'fedyogi': server_optimizers.server_yogi,
@@ -60,6 +72,8 @@ RECIPES: dict[str, Callable[..., list[Method]]] = {
     'server_adam': server_optimizers.server_adam,
     'server_yogi': server_optimizers.server_yogi,
     'server_adagrad': server_optimizers.server_adagrad,
+    'watch_masks': watch_masks,
+    'watch_signs': watch_signs,
 }
 
 

@@ -8,6 +8,7 @@ import optax
 
 from fedjax_fair.core.local import make_optimizer
 from fedjax_fair.core.spec import masked_mean
+from fedjax_fair.core.tree import select, weighted_sum
 from fedjax_fair.core.types import Method
 from fedjax_fair.methods.weights import one_vote_each
 from fedjax_fair.ops import tilted_consensus, two_level_tilted_loss
@@ -48,7 +49,7 @@ def term(t: float = 1.0) -> list[Method]:
 
 
 def personal(
-    mu: float = 0.1, lr: float = 0.0, implicit: bool = False, upload: str = 'w', start: str = 'own'
+    mu: float = 0.1, lr: float = 0.0, implicit: bool = False, upload: str = 'w', start: str = 'own', serve: str = 'w'
 ) -> list[Method]:
     """A personal model for every client, trained beside the shared one on the same batches and pulled towards it.
 
@@ -56,12 +57,19 @@ def personal(
     proximal step, ``(v - lr grad(v) + lr mu W) / (1 + lr mu)``, stable for every ``mu``. ``mu = 0`` is local training,
     ``mu -> inf`` (implicit) ``v = W``. ``lr = 0`` means the clients' own. ``v`` stays with its client from round to
     round (``start='global'``: begins anew at ``W``) and is what the client deploys. ``upload='v'`` sends it in place of
-    the shared model's local copy: from ``W`` that is FedProx. Gradients are those of the methods listed after this one.
+    the shared model's local copy: from ``W`` that is FedProx. ``serve='v'`` evaluates the mean of the personal models,
+    by examples, of all clients seen so far in the place of the global one. Gradients are those of the methods listed
+    after this one.
 
     Reference: Li et al., Ditto: Fair and Robust Federated Learning Through Personalization, ICML 2021. Momentum and the
     like are those of local training and start afresh in every round.
     """
-    for name, value, choices in (('upload', upload, ('w', 'v')), ('start', start, ('own', 'global'))):
+    kinds = ('w', 'v')
+    for name, value, choices in (
+        ('upload', upload, kinds),
+        ('start', start, ('own', 'global')),
+        ('serve', serve, kinds),
+    ):
         if value not in choices:
             raise ValueError(f'personal.{name}={value!r} is not one of {", ".join(map(repr, choices))}')
 
@@ -86,6 +94,9 @@ def personal(
             params = jax.tree.map(lambda a, b: (a + pull * b) / (1 + pull), params, shared)
         return {**v, 'params': params, 'batch_stats': seen.batch_stats}, opt
 
+    def mean_of_all(view, clients):
+        return select(view.mask.any(), weighted_sum(view.shares(), clients), view.variables)
+
     return [
         Method(
             'personal',
@@ -95,6 +106,7 @@ def personal(
             upload=(lambda ctx, scratch, before, after: scratch[0]) if upload == 'v' else None,
             report=lambda ctx, scratch, before, after: (scratch[0], {}),
             deploy=lambda ctx, variables: ctx.row,
+            serve=mean_of_all if serve == 'v' else None,
         )
     ]
 
@@ -136,9 +148,20 @@ def fedtilt(
     return [*personal(mu), *tilted_loss(tau, lam), *tilted_server(q, steps, step_size, distance)]
 
 
-def ditto(mu: float = 1.0, implicit: bool = False) -> list[Method]:
-    """Ditto: the uniform mean of local models, and a :func:`personal` model near it for every client."""
-    return [*personal(mu, implicit=implicit), *tilted_server()]
+def ditto(mu: float = 1.0, implicit: bool = False, aggregate: str = 'no') -> list[Method]:
+    """Ditto: the uniform mean of local models, and a :func:`personal` model near it for every client.
+
+    A table of one global model needs one: by default it is the shared one. ``aggregate='served'`` evaluates the mean of
+    the personal models, by examples, and trains as ever; ``'fed_back'`` makes that mean the next shared model.
+
+    >>> [method.name for method in ditto(aggregate='fed_back')]
+    ['personal']
+    """
+    if aggregate not in ('no', 'served', 'fed_back'):
+        raise ValueError(f"ditto.aggregate={aggregate!r} is not one of 'no', 'served', 'fed_back'")
+    if aggregate == 'fed_back':
+        return personal(mu, implicit=implicit, upload='v')
+    return [*personal(mu, implicit=implicit, serve='v' if aggregate == 'served' else 'w'), *tilted_server()]
 
 
 def local_only() -> list[Method]:

@@ -52,6 +52,24 @@ def test_afl_climbs_as_published(gamma):
         )
 
 
+def test_afl_of_marsfl_starts_afresh_and_leaves_nobody_out():
+    """Losses of the trained models, uniform start in every round, nobody below the floor."""
+    golden = np.load(GOLDEN / 'marsfl_afl.npz')
+    for gamma, loss, freq in zip(golden['gamma'], golden['loss'], golden['freq'], strict=True):
+        hyper = {'afl.gamma': float(gamma), 'afl.restart': True, 'afl.floor': 1e-3, 'afl.at': 'local'}
+        updates = jnp.eye(6)[None]
+        reports = {'local_loss': loss[None]}
+        out = scripted_rounds(make_methods('afl', hyper), {'w': jnp.zeros(6)}, {'w': updates}, reports, [1] * 6)
+        np.testing.assert_allclose(out.variables['w'][0], freq, atol=1e-6)
+
+
+def test_afl_may_lag_one_round_behind():
+    now, late = (played('afl', {'afl.gamma': 0.1, 'afl.lagged': lagged}) for lagged in (False, True))
+    np.testing.assert_allclose(late.server['afl'][0], now.server['afl'][0])
+    before = np.concatenate([np.full((1, CLIENTS), 1 / CLIENTS), now.server['afl'][0][:-1]])
+    np.testing.assert_allclose(late.variables['w'], models(before), atol=1e-12)
+
+
 def test_afl_without_climbing_is_the_uniform_mean_and_far_up_the_worst_client():
     uniform = played('uniform').variables['w']
     np.testing.assert_allclose(played('afl', {'afl.gamma': 0.0}).variables['w'], uniform, atol=1e-12)

@@ -2,36 +2,27 @@
 
 import jax
 import jax.numpy as jnp
+import marsfl
 import numpy as np
 import pytest
 from lab import GOLDEN
-
-from fedjax_fair.core import Local, Model, Output, build
-from fedjax_fair.core import local as training
-from fedjax_fair.data.federation import Federation, index_table, stack_tests
-from fedjax_fair.methods import make_methods
-from fedjax_fair.metrics import classification
-
-MARSFL = np.load(GOLDEN / 'marsfl_local_training.npz')
+from marsfl import MARSFL, flatten, unflatten
 
 
-def unflatten(w):
-    return {'W1': w[:24].reshape(6, 4), 'b1': w[24:30], 'W2': w[30:48].reshape(3, 6), 'b2': w[48:]}
+@pytest.fixture(autouse=True)
+def in_order(monkeypatch):
+    marsfl.without_shuffling(monkeypatch)
 
 
-def apply(variables, x, mask, train, key):
-    p = variables['params']
-    features = jax.nn.relu(x @ p['W1'].T + p['b1'][None])
-    return Output(features @ p['W2'].T + p['b2'][None], features, {})
-
-
-NET = Model(lambda key, x: {'params': unflatten(jnp.asarray(MARSFL['w0'])), 'batch_stats': {}}, apply)
-
-
-def federation():
-    x, y = MARSFL['X'].reshape(60, 4), MARSFL['Y'].reshape(60).astype(np.int32)
-    index, sizes = index_table(np.arange(60).reshape(4, 15))
-    return Federation('golden', x, y, index, sizes, stack_tests([(x[:1], y[:1])], [0] * 4, ['none']), 3)
+def trained(recipe, hyper=None, round_=0, rounds=1, server=None, clients=None):
+    """``[4, 51]``: the model each client reaches alone, and the last state."""
+    data, algorithm = marsfl.federation(), marsfl.algorithm(recipe, hyper, rounds=rounds)
+    start = algorithm.init(jax.random.key(0))
+    own = {'server': start.server | (server or {}), 'clients': start.clients | (clients or {})}
+    start = start._replace(round=jnp.asarray(round_, jnp.int32), **own)
+    step = jax.jit(algorithm.round)
+    found = [step(start, data.cohort([client]), jax.random.key(1))[0] for client in range(4)]
+    return np.stack([flatten(state.variables['params']) for state in found]), found
 
 
 @pytest.mark.parametrize(
@@ -40,29 +31,46 @@ def federation():
         ('fedavg', {}, 'fedavg_w'),
         ('fedprox', {'fedprox.mu': 1e-4}, 'fedprox_w_mu0.01'),
         ('fedprox', {'fedprox.mu': 1.0}, 'fedprox_w_mu100_effective1'),
-        ('moon', {'moon.mu': 1.0, 'moon.temperature': 0.5}, 'moon_w'),
     ],
 )
-def test_local_training_of_marsfl(recipe, hyper, expected, monkeypatch):
-    in_order = lambda key, ex_mask, epochs, width: jnp.tile(jnp.arange(width)[None], (epochs, 1))  # noqa: E731
-    monkeypatch.setattr(training, 'shuffles', in_order)
-    data = federation()
-    local = Local(
-        epochs=int(MARSFL['local_epoch']),
-        batch_size=5,
-        lr=float(MARSFL['lr']),
-        momentum=float(MARSFL['momentum']),
-        weight_decay=float(MARSFL['weight_decay']),
-    )
-    methods = make_methods(recipe, hyper)
-    algorithm = build(
-        NET, classification(3), methods, sizes=data.sizes, example=data.x[0], local=local, client_map='vmap'
-    )
-    step, start = jax.jit(algorithm.round), algorithm.init(jax.random.key(0))
-    if recipe == 'moon':
-        past = {'params': jax.vmap(unflatten)(jnp.asarray(MARSFL['moon_prev_w'])), 'batch_stats': {}}
-        start = start._replace(clients={'moon': {'model': past, 'known': jnp.ones(4, bool)}})
-    for client in range(4):
-        state, _ = step(start, data.cohort([client]), jax.random.key(1))
-        for name, value in unflatten(MARSFL[expected][client]).items():
-            np.testing.assert_allclose(state.variables['params'][name], value, atol=1e-5, rtol=0, err_msg=name)
+def test_local_training_of_marsfl(recipe, hyper, expected):
+    np.testing.assert_allclose(trained(recipe, hyper)[0], MARSFL[expected], atol=1e-5, rtol=0)
+
+
+def test_moon_contrasts_with_a_clients_past_as_marsfl_does():
+    past = {'params': jax.vmap(unflatten)(jnp.asarray(MARSFL['moon_prev_w'])), 'batch_stats': {}}
+    rows = {'moon': {'model': past, 'known': jnp.ones(4, bool)}}
+    models, _ = trained('moon', {'moon.mu': 1.0, 'moon.temperature': 0.5}, clients=rows)
+    np.testing.assert_allclose(models, MARSFL['moon_w'], atol=1e-5, rtol=0)
+
+
+def test_fedproto_pulls_features_of_known_classes_as_marsfl_does():
+    known = {'prototypes': jnp.asarray(MARSFL['proto_global']), 'known': jnp.asarray(MARSFL['proto_has'])}
+    models, _ = trained('fedproto', {'fedproto.mu': 2.0}, 1, server={'fedproto': known})
+    np.testing.assert_allclose(models, MARSFL['fedproto_w'], atol=1e-5, rtol=0)
+
+
+def test_fedproc_trades_contrast_for_the_task_as_marsfl_does():
+    known = {'prototypes': jnp.asarray(MARSFL['proto_global']), 'known': jnp.ones(3, bool)}
+    models, states = trained('fedproc', {}, 3, 11, server={'fedproc': known})
+    np.testing.assert_allclose(models, MARSFL['fedproc_w_round3_of_11'], atol=1e-5, rtol=0)
+    own = np.stack([state.server['fedproc']['prototypes'] for state in states])  # alone, a client's are the server's
+    held = ~np.isnan(MARSFL['fedproc_local_protos'])
+    np.testing.assert_allclose(own[held], MARSFL['fedproc_local_protos'][held], atol=1e-5, rtol=0)
+    np.testing.assert_array_equal(np.stack([s.server['fedproc']['known'] for s in states]), held.all(-1))
+
+
+def test_fedproc_first_round_only_decays():
+    models, _ = trained('fedproc', {}, 0, 11)
+    np.testing.assert_allclose(models, MARSFL['fedproc_w_round0'], atol=1e-7, rtol=0)
+
+
+def test_scaffold_of_marsfl_round_by_round():
+    """Training, control variates and server, four rounds from the start model."""
+    golden = np.load(GOLDEN / 'marsfl_scaffold.npz')
+    local = marsfl.LOCAL._replace(weight_decay=0.0)
+    found = marsfl.states('scaffold', {'scaffold.server_lr': float(golden['global_lr'])}, [range(4)] * 4, local=local)
+    for state, after, c, c_i in zip(found, golden['w_after'], golden['c'], golden['c_i'], strict=True):
+        np.testing.assert_allclose(flatten(state.variables['params']), after, atol=1e-5, rtol=0)
+        np.testing.assert_allclose(flatten(state.server['scaffold']), c, atol=1e-5, rtol=1e-4)
+        np.testing.assert_allclose(flatten(state.clients['scaffold']), c_i, atol=1e-5, rtol=1e-4)

@@ -1,0 +1,180 @@
+"""``python -m experiments.fedheal.figures --figure=6``: the paper's figures; ``--preset`` and flags of a run apply.
+
+2: how consistently parameters move; 4: images of every domain; 5 and 7: convergence beside rivals, and of every base
+with and without FedHEAL; 6: the bar tau; weights: what FedHEAL's server does to clients and layers.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+from collections.abc import Mapping, Sequence
+
+import jax
+import numpy as np
+
+from experiments.fedheal.study import (
+    HERE,
+    alone,
+    bases,
+    columns,
+    curves,
+    domains,
+    folder_of,
+    scores,
+    swept,
+    why_not_comparable,
+)
+from experiments.study import Study, cell, main, markdown
+from fedjax_fair.data.canvas import draw_image, image_grid, save
+from fedjax_fair.diagnostics import same_way, sign_histogram
+from fedjax_fair.report import style
+from fedjax_fair.training import finished, load_federation
+
+TAUS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
+SHOWN = 10  # images of every domain
+
+
+def consistency(study: Study) -> None:
+    """Figure 2: one client of each domain, FedAvg: how often every parameter rose in the last rounds."""
+    toy = dataclasses.replace(study.config, clients_per_domain=1, num_clients=None, seeds=study.config.seeds[:1])
+    (folder,) = Study(toy, study.out / 'one_client_per_domain', study.quiet).run('fedavg+watch_signs')
+    rows = jax.tree.map(lambda leaf: np.asarray(leaf[0]), finished(folder)[1].clients['watch_signs'])
+    spans = {span: int(rows['seen'][span].max()) for span in ('short', 'long')}
+    layer, falls = _largest(rows['falls'])
+    with style.styled():
+        figure, axes = style.grid(len(spans), 2, (3.6, 2.8))
+        for place, (ax, (span, rounds)) in enumerate(zip(axes, spans.items(), strict=True)):
+            heights, edges = sign_histogram(falls[span], rows['seen'][span])
+            ax.bar(edges[:-1] * rounds, heights, np.diff(edges) * rounds * 0.9, align='edge', color=style.colour(place))
+            ax.set(
+                title=f'{layer}, last {rounds} rounds', xlabel='rounds in which it rose', ylabel='share of parameters'
+            )
+        save(figure, study.out / 'figure2.png')
+    shares = {f'last {rounds} rounds': same_way(rows, span) for span, rounds in spans.items()}
+    table = [[name, *(f'{one[name]:.3f}' for one in shares.values())] for name in next(iter(shares.values()))]
+    note = 'Share of parameters that moved one way in at least 90 % of the rounds, over four clients of a domain each. '
+    lines = [*markdown(['layer', *shares], table), '', note + why_not_comparable(study)]
+    study.write('figure2', lines, shares)
+
+
+def _largest(falls: Mapping) -> tuple[str, dict[str, np.ndarray]]:
+    """The layer with most parameters: its name, and its counts for every span."""
+    flat = {span: jax.tree_util.tree_leaves_with_path(tree) for span, tree in falls.items()}
+    sizes = [leaf.size for _, leaf in flat['short']]
+    place = int(np.argmax(sizes))
+    name = jax.tree_util.keystr(flat['short'][place][0], simple=True, separator='/')
+    return name, {span: leaves[place][1] for span, leaves in flat.items()}
+
+
+def images(study: Study) -> None:
+    """Figure 4: training images of every domain."""
+    data = load_federation(study.config)
+    with style.styled():
+        figure, grid = image_grid(list(data.groups), SHOWN, inches=0.8)
+        for group, axes in enumerate(grid):
+            own = data.index[int(np.flatnonzero(data.group_of == group)[0])]
+            for ax, row in zip(axes, own, strict=False):
+                draw_image(ax, data.x[row])
+        save(figure, study.out / 'figure4.png')
+    print(f'written: {study.out / "figure4.png"}')
+
+
+def _converge(study: Study, name: str, panels: Mapping[str, Mapping[str, pathlib.Path]]) -> None:
+    """A panel each: AVG over rounds with a band of one standard deviation over seeds; the last values as a table."""
+    kept, table = {}, []
+    with style.styled():
+        figure, axes = style.grid(len(panels), 3, (3.3, 2.6))
+        for ax, (title, lines) in zip(axes, panels.items(), strict=True):
+            for place, (label, folder) in enumerate(lines.items()):
+                rounds, found = curves(folder)
+                mean, std = found.mean(2).mean(0), found.mean(2).std(0)
+                ax.plot(rounds, mean, color=style.colour(place), label=label)
+                ax.fill_between(rounds, mean - std, mean + std, color=style.colour(place), alpha=0.15, linewidth=0)
+                kept[f'{title} {label}'.strip()] = {'round': rounds.tolist(), 'AVG': mean.tolist(), 'std': std.tolist()}
+                half = int(rounds[np.argmax(mean >= 0.9 * mean[-1])])
+                table.append([title, label, f'{mean[-1]:.2f} ({std[-1]:.2f})', str(half)])
+            ax.set(title=title, xlabel='round', ylabel='AVG, %')
+        style.legend_below(figure, *axes[0].get_legend_handles_labels())
+        save(figure, study.out / f'{name}.png')
+    head = ['', 'method', 'AVG after the last round', 'round at which 0.9 of it is reached']
+    study.write(name, [*markdown(head, table), '', why_not_comparable(study)], kept)
+
+
+def rivals(study: Study) -> None:
+    """Figure 5: FedHEAL beside the other fair methods."""
+    joined = {'FedAvg': 'fedavg', 'AFL': 'fedavg+afl', 'q-FFL': 'fedavg+qffl'}
+    lines = {label: folder_of(study, recipe) for label, recipe in joined.items()}
+    lines |= {method: alone(study, method) for method in ('Ditto', 'FedFV', 'FedHEAL')}
+    _converge(study, 'figure5', {'': lines})
+
+
+def with_and_without(study: Study) -> None:
+    """Figure 7: every base with and without FedHEAL."""
+    panels = {
+        base: {'alone': folder_of(study, recipe), 'with FedHEAL': folder_of(study, f'{recipe}+fedheal')}
+        for base, recipe in bases().items()
+    }
+    _converge(study, 'figure7', panels)
+
+
+def bar(study: Study) -> None:
+    """Figure 6: FedHEAL by tau, beta = 0.4; one program for all values and seeds."""
+    found = [scores(folder) for folder in swept(study, 'fedavg+fedheal', 'fedheal.tau', TAUS)]
+    with style.styled():
+        figure, axes = style.grid(2, 2, (3.6, 2.8))
+        for place, (ax, title) in enumerate(zip(axes, ('AVG', 'STD'), strict=True)):
+            mean, std = np.array([one[place - 2] for one in found]).T
+            ax.errorbar(TAUS, mean, yerr=std, color=style.colour(place), marker='o', capsize=3)
+            ax.set(title=title, xlabel='tau', ylabel='%')
+        save(figure, study.out / 'figure6.png')
+    rows = [[f'{tau:g}', *map(cell, one)] for tau, one in zip(TAUS, found, strict=True)]
+    lines = [*markdown(['tau', *columns(study), 'AVG', 'STD'], rows), '', why_not_comparable(study)]
+    study.write('figure6', lines, {str(tau): one for tau, one in zip(TAUS, found, strict=True)})
+
+
+def weights(study: Study) -> None:
+    """What FedHEAL's server does: clients' weights over rounds, and the share of every layer that it leaves out."""
+    experiment, states = finished(folder_of(study, 'fedavg+fedheal+watch_masks'))
+    seen = {name: np.asarray(leaf)[0] for name, leaf in states.server['watch_masks'].items()}
+    params = jax.tree_util.tree_leaves_with_path(states.variables['params'])
+    layers = [jax.tree_util.keystr(path, simple=True, separator='/') for path, _ in params]
+    names, group_of = domains(study), np.asarray(experiment.federation.group_of)
+    masked = 100 * (1 - np.nanmean(seen['kept'], 0))  # [clients, layers]
+    with style.styled():
+        figure, axes = style.grid(2, 1, (6.4, 2.8))
+        for client, line in enumerate(seen['weights'].T):
+            group = int(group_of[client])
+            first = client == int(np.flatnonzero(group_of == group)[0])
+            axes[0].plot(line, color=style.colour(group), linewidth=0.8, label=names[group] if first else None)
+        axes[0].set(xlabel='round', ylabel='weight', title='weights of clients')
+        axes[0].legend()
+        shown = axes[1].imshow(masked.T, aspect='auto', cmap='viridis')
+        axes[1].set(xlabel='client', yticks=range(len(layers)), title='masked, % over all rounds')
+        axes[1].set_yticklabels(layers, fontsize=6)
+        axes[1].grid(visible=False)
+        figure.colorbar(shown, ax=axes[1])
+        save(figure, study.out / 'weights.png')
+    rows = [_of_domain(names[g], np.flatnonzero(group_of == g), seen['weights'], masked) for g in range(len(names))]
+    head = ['domain', 'weight, first round', 'weight, last round', *layers]
+    note = "Sum of the weights of a domain's clients, and the percentage of each layer that was masked; first seed. "
+    numbers = {'weights': seen['weights'].tolist(), 'masked': masked.tolist(), 'layers': layers}
+    study.write('weights', [*markdown(head, rows), '', note + why_not_comparable(study)], numbers)
+
+
+def _of_domain(name: str, clients: np.ndarray, weights: np.ndarray, masked: np.ndarray) -> Sequence[str]:
+    ends = (np.nansum(weights[t, clients]) for t in (0, -1))
+    return [name, *(f'{w:.3f}' for w in ends), *(f'{share:.1f}' for share in masked[clients].mean(0))]
+
+
+FIGURES = {
+    '2': consistency,
+    '4': images,
+    '5': rivals,
+    '6': bar,
+    '7': with_and_without,
+    'weights': weights,
+}
+
+if __name__ == '__main__':
+    main(lambda study, figure: FIGURES[figure](study), 'figure', tuple(FIGURES), HERE)

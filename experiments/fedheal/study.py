@@ -1,0 +1,132 @@
+"""What all tables and figures of FedHEAL share: methods, columns, and what was measured."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from experiments.fedheal import published
+from experiments.study import Cell, Study
+from fedjax_fair.methods import RECIPES
+from fedjax_fair.training import load_federation
+
+HERE = pathlib.Path(__file__).parent
+LAST = 5  # evaluations over which accuracies are averaged
+BASES = {
+    'FedAvg': 'fedavg',
+    'FedProx': 'fedprox',
+    'Scaffold': 'scaffold',
+    'MOON': 'moon',
+    'FedDyn': 'feddyn',
+    'FedProc': 'fedproc',
+    'FedProto': 'fedproto',
+}
+PLUGINS = dict(zip(published.PLUGINS, ('', '+afl', '+qffl', '+fedheal'), strict=True))
+ALONE: dict[str, tuple[str, dict[str, Any]]] = {
+    'Ditto': ('ditto', {'ditto.aggregate': 'served'}),
+    'FedFV': ('fedfv', {}),
+    'FedHEAL': ('fedavg+fedheal', {}),
+}
+
+
+def bases() -> dict[str, str]:
+    """The bases there are recipes for."""
+    return {name: recipe for name, recipe in BASES.items() if recipe in RECIPES}
+
+
+def data_set(study: Study) -> str:
+    """The data set of the paper that ours is, or whose place it takes."""
+    return published.OFFICE if study.config.scenario.startswith('office_caltech:') else published.DIGITS
+
+
+def domains(study: Study) -> tuple[str, ...]:
+    """The names of our domains."""
+    return load_federation(study.config).groups
+
+
+def columns(study: Study) -> list[str]:
+    """Head of a table: each of our domains with the paper's in whose place it stands, then mean and deviation."""
+    ours, place = domains(study), places(study)
+    theirs = [published.DOMAINS[data_set(study)][i] for i in place]
+    return [mine if mine.lower() == his.lower() else f'{mine} ({his})' for mine, his in zip(ours, theirs, strict=True)]
+
+
+def places(study: Study) -> list[int]:
+    """For each of our domains the column of the paper: by name where all names are known, else by order."""
+    names, ours = [name.lower() for name in published.DOMAINS[data_set(study)]], domains(study)
+    known = all(name.lower() in names for name in ours)
+    return [names.index(name.lower()) if known else i for i, name in enumerate(ours)]
+
+
+def in_our_order(study: Study, row: published.Row) -> list[str]:
+    """A published row under our columns; what cannot be read is left out."""
+    values = [row[i] for i in places(study)] + list(row[-2:])
+    return ['' if np.isnan(value) else f'{value:.2f}' for value in values]
+
+
+def curves(folder: pathlib.Path) -> tuple[np.ndarray, np.ndarray]:
+    """Rounds ``[E]`` and accuracies in percent ``[seeds, E, domains]`` of the global model."""
+    lines = [json.loads(line) for line in (folder / 'metrics.jsonl').read_text().splitlines()]
+    rounds = sorted({line['round'] for line in lines})
+    by_seed: dict[int, dict[int, list[float]]] = {}
+    for line in lines:
+        by_seed.setdefault(line['seed'], {})[line['round']] = line['global']['group_accuracy']
+    return np.array(rounds), 100 * np.array([[found[r] for r in rounds] for found in by_seed.values()])
+
+
+def scores(folder: pathlib.Path) -> list[Cell]:
+    """Every domain, AVG and STD: means and deviations over seeds.
+
+    Of every seed, accuracies are averaged over the last five evaluations; AVG and STD are mean and sample standard
+    deviation of these over domains.
+    """
+    means = curves(folder)[1][:, -LAST:].mean(1)
+    table = np.concatenate([means, means.mean(1, keepdims=True), means.std(1, ddof=1, keepdims=True)], 1)
+    return list(zip(table.mean(0).tolist(), table.std(0).tolist(), strict=True))
+
+
+def hyper_of(study: Study, recipe: str) -> dict[str, Any]:
+    """FedHEAL's bar where it is not the default."""
+    tau = published.TAU[data_set(study)]
+    parts = [part for part in ('fedheal', 'fphl') if part in recipe.split('+')]
+    return {f'{part}.tau': tau for part in parts if tau != 0.3}
+
+
+def folder_of(study: Study, recipe: str, **hyper: Any) -> pathlib.Path:
+    """Where a recipe's run is kept, after running it."""
+    hyper = hyper_of(study, recipe) | hyper
+    changes: dict[str, Any] = {'hyper': hyper} if hyper else {}
+    return study.run(recipe, **changes)[0]
+
+
+def swept(study: Study, recipe: str, key: str, values: Sequence[float], **hyper: Any) -> list[pathlib.Path]:
+    """Folders of a recipe for all values of one hyper-parameter, run as one program with all seeds."""
+    changes: dict[str, Any] = {'hyper': hyper} if hyper else {}
+    return study.run(recipe, [{key: value} for value in values], **changes)
+
+
+def alone(study: Study, method: str) -> pathlib.Path:
+    """The run of a method that is no plug-in."""
+    recipe, hyper = ALONE[method]
+    return folder_of(study, recipe, **hyper)
+
+
+def weights_by_beta(study: Study) -> list[pathlib.Path]:
+    """Table 4: the client weights alone, started by examples, for all its values of beta; 0 is FedAvg."""
+    return swept(study, 'fael', 'fael.beta', tuple(published.TABLE4), **{'fael.p_init': 'sizes'})
+
+
+def why_not_comparable(study: Study) -> str:
+    """One sentence under every table."""
+    data, config = study.data(), study.config
+    side, seeds = 'x'.join(map(str, data['shape'])), ', '.join(map(str, config.seeds))
+    return (
+        f'Ours: {data["name"]}, {len(data["train"])} clients with {sum(data["train"])} images of {side}, '
+        f'{config.model}, {config.local_epochs} local epochs, {config.rounds} rounds, seeds {seeds} (deviation over '
+        'them in brackets). The paper: 20 clients, ResNet-10, 10 local epochs, 200 rounds, one seed. Accuracies are '
+        f'means over the last {LAST} evaluations; AVG and STD are their mean and sample standard deviation over domains.'
+    )

@@ -1,0 +1,102 @@
+"""``python -m experiments.fedheal.tables --table=2``: the paper's tables; ``--preset`` and flags of a run apply.
+
+``--table=2short`` are six rows of Table 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from experiments.fedheal import published
+from experiments.fedheal.study import (
+    ALONE,
+    BASES,
+    HERE,
+    PLUGINS,
+    alone,
+    bases,
+    columns,
+    data_set,
+    folder_of,
+    in_our_order,
+    scores,
+    weights_by_beta,
+    why_not_comparable,
+)
+from experiments.study import Cell, Study, cell, main, markdown
+
+
+def write(study: Study, name: str, first: str, rows: list[list[str]], numbers: Any, note: str = '') -> None:
+    """A table with a column per domain, its numbers, and why they are not the paper's."""
+    head = [first, 'from', *columns(study), 'AVG', 'STD']
+    study.write(name, [*markdown(head, rows), '', note + why_not_comparable(study)], numbers)
+
+
+def beside(study: Study, label: str, ours: Sequence[Cell] | None, paper: published.Row) -> list[list[str]]:
+    """Our row, or that there is none, and the paper's."""
+    shown = ['not run', *[''] * (len(paper) - 1)] if ours is None else [cell(value) for value in ours]
+    return [[label, 'ours', *shown], ['', 'paper', *in_our_order(study, paper)]]
+
+
+def compatibility(study: Study, name: str = 'table2', chosen: Sequence[str] = ()) -> None:
+    """Table 2: seven bases, alone and with AFL, q-FFL and FedHEAL; or the rows chosen."""
+    paper, ours, rows = published.TABLE2[data_set(study)], {}, []
+    for base in BASES:
+        for (plugin, joined), row in zip(PLUGINS.items(), paper[base], strict=True):
+            found = None
+            if chosen and base + plugin not in chosen:
+                continue
+            if base in bases():
+                found = ours[base + plugin] = scores(folder_of(study, bases()[base] + joined))
+            rows += beside(study, base + plugin, found, row)
+    write(study, name, 'method', rows, ours)
+
+
+def independent(study: Study) -> None:
+    """Table 3: Ditto, whose personal models are averaged for evaluation, FedFV and FedHEAL."""
+    paper, ours, rows = published.TABLE3[data_set(study)], {}, []
+    for method in ALONE:
+        ours[method] = scores(alone(study, method))
+        rows += beside(study, method, ours[method], paper[method])
+    write(study, 'table3', 'method', rows, ours)
+
+
+def momentum(study: Study) -> None:
+    """Table 4: the client weights alone, by beta; one program for all values and seeds."""
+    found = {beta: scores(f) for beta, f in zip(published.TABLE4, weights_by_beta(study), strict=True)}
+    rows = []
+    for beta, (average, deviation) in published.TABLE4.items():
+        paper = (published.UNREADABLE,) * len(found[beta][:-2]) + (average, deviation)
+        rows += beside(study, f'{beta:g}', found[beta], paper)
+    note = 'Client weights without parameter masks, from weights by examples: beta = 0 is FedAvg. '
+    write(study, 'table4', 'beta', rows, {str(beta): one for beta, one in found.items()}, note)
+
+
+def ablation(study: Study) -> None:
+    """Table 5: parameter masks (FPHL) and client weights (FAEL), alone and together."""
+    at = list(published.TABLE4).index(0.4)
+    folders = {
+        'neither': folder_of(study, 'fedavg'),
+        'FPHL': folder_of(study, 'fphl'),
+        'FAEL': weights_by_beta(study)[at],
+        'both': folder_of(study, 'fedavg+fedheal'),
+    }
+    paper, ours, rows = published.TABLE5[data_set(study)], {}, []
+    for parts, folder in folders.items():
+        ours[parts] = scores(folder)
+        rows += beside(study, parts, ours[parts], paper[parts])
+    write(study, 'table5', 'parts', rows, ours)
+
+
+SHORT = ('FedAvg', 'FedAvg+AFL', 'FedAvg+q-FFL', 'FedAvg+FedHEAL', 'FedProto', 'FedProto+FedHEAL')
+TABLES = {
+    '2': compatibility,
+    '2short': lambda study: compatibility(study, 'table2short', SHORT),
+    '3': independent,
+    '4': momentum,
+    '5': ablation,
+}
+
+if __name__ == '__main__':
+    main(lambda study, table: TABLES[table](study), 'table', tuple(TABLES), HERE)
