@@ -8,7 +8,17 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from fedjax_fair.core.types import Method
-from fedjax_fair.methods import agnostic, drift, server_optimizers, sharpness, tilted, weights
+from fedjax_fair.methods import (
+    agnostic,
+    collaboration,
+    decomposition,
+    drift,
+    harmony,
+    server_optimizers,
+    sharpness,
+    tilted,
+    weights,
+)
 
 RECIPES: dict[str, Callable[..., list[Method]]] = {
     'fedavg': weights.fedavg,
@@ -35,6 +45,13 @@ RECIPES: dict[str, Callable[..., list[Method]]] = {
     'ditto': tilted.ditto,
     'term': tilted.term,
     'local_only': tilted.local_only,
+    'margin': decomposition.margin,
+    'principal': decomposition.principal,
+    'fedld': decomposition.fedld,
+    'fedld_code': decomposition.fedld_code,
+    'fedgh': harmony.fedgh,
+    'fedgh_pcgrad': harmony.fedgh_pcgrad,
+    'fedpac': collaboration.fedpac,
     'fedavgm': server_optimizers.server_momentum,
     'fedadam': server_optimizers.server_adam,
     'fedyogi': server_optimizers.server_yogi,
