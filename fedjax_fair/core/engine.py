@@ -92,7 +92,7 @@ def needs_stack(methods: Sequence[Method]) -> bool:
 def _specify(model, task, methods, sizes, example, base, rounds, preprocess, augment, outliers) -> tuple[Spec, dict]:
     methods = check.checked_methods(methods)
     base, fixed_by = check.resolved_local(training.check(base), methods)
-    lr = base.lr if callable(base.lr) else lambda round: base.lr
+    lr = training.rate(base)
     one = jax.eval_shape(lambda: preprocess(jnp.asarray(example)[None]))
     key, flag = jax.ShapeDtypeStruct((2,), jnp.uint32), jax.ShapeDtypeStruct((1,), bool)
     shapes = jax.eval_shape(model.init, key, one)

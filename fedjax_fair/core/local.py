@@ -24,12 +24,27 @@ OPTIMIZERS: dict[str, Callable] = {
 }
 
 
+class WarmUp(NamedTuple):
+    """A factor on the learning rate that grows from 0 to 1: ``min(1, (epochs round + step) / steps)``.
+
+    Without ``per_step`` the factor of a round's first step holds for the whole round.
+    """
+
+    steps: Any = 5.0
+    per_step: bool = True
+
+    def __call__(self, round: Any, epochs: int, step: Any = 0) -> Array:
+        done = jnp.asarray(epochs * round + (step if self.per_step else 0), jnp.zeros(0).dtype)
+        return jnp.minimum(1, done / self.steps)
+
+
 class Local(NamedTuple):
     """How a client trains in one round: ``epochs`` passes over its data, or ``steps`` batches when given.
 
     ``optimizer`` is a name in :data:`OPTIMIZERS` or a function ``lr -> optax.GradientTransformation``; ``lr`` a float
     or a function of the round. Weight decay is coupled L2 as in PyTorch, except for ``adamw``. ``keep_optimizer``
-    carries each client's optimiser state from one participation to the next instead of starting afresh.
+    carries each client's optimiser state from one participation to the next instead of starting afresh. ``warm_up`` is
+    a factor on ``lr``.
     """
 
     epochs: int = 1
@@ -43,6 +58,7 @@ class Local(NamedTuple):
     b2: Any = 0.999
     clip_norm: float | None = None
     keep_optimizer: bool = False
+    warm_up: WarmUp | None = None
 
 
 def _is_on(value: Any) -> bool:
@@ -59,6 +75,15 @@ def check(local: Local) -> Local:
         if value is not None and value < 1:
             raise ValueError(f'{name}={value} must be at least 1')
     return local
+
+
+def rate(local: Local) -> Callable[[Any], Any]:
+    """The learning rate by round; a warm-up within rounds is left to their steps."""
+    lr = local.lr if callable(local.lr) else lambda round: local.lr
+    warm_up = local.warm_up
+    if warm_up is None or warm_up.per_step:
+        return lr
+    return lambda round: lr(round) * warm_up(round, local.epochs)
 
 
 def make_optimizer(local: Local, lr: Any) -> optax.GradientTransformation:
@@ -147,6 +172,7 @@ def train(ctx, local: Local, phase: Phase, state: Trained, *, final: bool) -> Tr
     data, spec = ctx.data, ctx.spec
     size = min(local.batch_size, data.where.shape[0])
     lr = ctx.run.lr(ctx.round) if phase.lr is None else phase.lr
+    warm_up = local.warm_up if local.warm_up is not None and local.warm_up.per_step else None
     optimizer = make_optimizer(local, lr)
     trainable = jax.tree.map(phase.trainable, tree.paths(state.variables['params']))
     steps = num_steps(local, phase, data.n)
@@ -172,7 +198,9 @@ def train(ctx, local: Local, phase: Phase, state: Trained, *, final: bool) -> Tr
         batch = batch._replace(x=x)
         (_, aux), grads = spec.grad(here, old.variables, batch)
         grads = _zero_frozen(trainable, grads)
-        updates, opt = optimizer.update(grads, old.opt, old.variables['params'])
+        # The state of an optimiser does not depend on its learning rate.
+        now = optimizer if warm_up is None else make_optimizer(local, lr * warm_up(ctx.round, local.epochs, step))
+        updates, opt = now.update(grads, old.opt, old.variables['params'])
         params = optax.apply_updates(old.variables['params'], _zero_frozen(trainable, updates))
         last = jnp.asarray(final) & (step >= steps - batches)
         scratch = spec.observe(here, scratch, batch, aux, last)

@@ -150,12 +150,13 @@ class Phase(NamedTuple):
 
 
 class Aux(NamedTuple):
-    """What a loss function gives beside its value."""
+    """What a loss function gives beside its value; ``notes`` is what a loss wrapper tells its method's ``observe``."""
 
     losses: Array
     logits: Array
     features: Array
     batch_stats: PyTree
+    notes: Mapping[str, Array] = {}
 
 
 class Method(NamedTuple):

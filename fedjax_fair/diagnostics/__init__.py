@@ -1,5 +1,22 @@
-"""What training does that accuracies do not show: methods that watch and change nothing, and what to read off them."""
+"""What training does that accuracies do not show: where the loss comes from, how clients pull, which signs agree."""
 
+from fedjax_fair.diagnostics.conflicts import Conflicts, client_gradients, conflicts, mean_drift, track_drift
 from fedjax_fair.diagnostics.consistency import consistency, same_way, sign_histogram, watch_masks, watch_signs
+from fedjax_fair.diagnostics.decomposition import Decomposition, decompose, keep_local_models, loss_decomposition
 
-__all__ = ['consistency', 'same_way', 'sign_histogram', 'watch_masks', 'watch_signs']
+__all__ = [
+    'Conflicts',
+    'Decomposition',
+    'client_gradients',
+    'conflicts',
+    'consistency',
+    'decompose',
+    'keep_local_models',
+    'loss_decomposition',
+    'mean_drift',
+    'same_way',
+    'sign_histogram',
+    'track_drift',
+    'watch_masks',
+    'watch_signs',
+]

@@ -1,15 +1,24 @@
-"""FedFV: updates that contradict each other are turned until they do not."""
+"""Updates in conflict: FedFV, and FedGH as published and as FedLD's authors run it."""
 
 from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+import optax
 
-from fedjax_fair.core.tree import weighted_sum
-from fedjax_fair.core.types import Method
+from fedjax_fair.core.tree import select, weighted_sum
+from fedjax_fair.core.types import Array, Method, PyTree
 from fedjax_fair.methods.weights import probe_loss
-from fedjax_fair.ops import gram
-from fedjax_fair.ops.conflicts import leave_out, project_conflicts
+from fedjax_fair.ops import (
+    gram,
+    harmonized_coefficients,
+    hierarchical_coefficients,
+    leave_out,
+    project_conflicts,
+)
+from fedjax_fair.ops.conflicts import RULES
+
+MEMORY = 0.99  # what FedGH's history keeps
 
 
 def fedfv(alpha: float = 0.1, tau: int = 1) -> list[Method]:
@@ -81,5 +90,68 @@ def fedfv(alpha: float = 0.1, tau: int = 1) -> list[Method]:
             commit=commit if tau > 1 else None,
             ignores_weights=True,
             whole=True,
+        )
+    ]
+
+
+def _by_id(view, updates: PyTree) -> tuple[Array, Array]:
+    """Clients in the order of their numbers, and the Gram matrix in that order: the slot decides nothing."""
+    order = jnp.argsort(view.ids, stable=True)
+    return order, gram(updates, view.mask)[order][:, order]
+
+
+def fedgh(rule: str = 'seq') -> list[Method]:
+    """FedGH: of every pair of updates that conflict each loses its part along the other; then the weighted mean.
+
+    See :func:`~fedjax_fair.ops.harmonized_coefficients`; pairs are taken in the order of client numbers. Without
+    conflicts this is FedAvg.
+
+    Reference: Zhang et al., Tackling the Non-IID Issue in Heterogeneous Federated Learning by Gradient Harmonization,
+    arXiv 2309.06692.
+    """
+    if rule not in RULES:
+        raise ValueError(f'fedgh.rule={rule!r} is not one of {", ".join(map(repr, RULES))}')
+
+    def reduce(view, updates, weights):
+        order, overlap = _by_id(view, updates)
+        found = weights[order] @ harmonized_coefficients(overlap, rule).astype(weights.dtype)
+        return weighted_sum(jnp.zeros_like(weights).at[order].set(found), updates)
+
+    return [Method('fedgh', reduce=reduce)]
+
+
+def fedgh_pcgrad() -> list[Method]:
+    """FedGH of FedLD's authors: each tensor's updates are reconciled pair by pair and level by level, then averaged.
+
+    See :func:`~fedjax_fair.ops.hierarchical_coefficients`; pairs are chosen by a history of the tensor's aggregates,
+    ``h <- 0.99 h + 0.01 update``. What has no history yet is averaged. All clients count the same.
+
+    Reference: Zeng-Shuang/FedLD, whose algorithm is that of CityU-AIM-Group/FedDM rather than of the paper it names.
+    """
+
+    def reduce(view, updates, weights):
+        def of_leaf(leaf, history):
+            order, overlap = _by_id(view, leaf)
+            along = jnp.tensordot(leaf, history, axes=history.ndim, precision='highest')[order]
+            found = hierarchical_coefficients(overlap, along, view.mask[order])
+            mean = view.mask.astype(leaf.dtype) / jnp.maximum(view.count, 1).astype(leaf.dtype)
+            settled = jnp.zeros_like(found).at[order].set(found)
+            return weighted_sum(jnp.where(jnp.any(history != 0), settled, mean), leaf)
+
+        return jax.tree.map(of_leaf, updates, view.server)
+
+    def commit(view, updates, weights, update):
+        def remembered(history, new):
+            return select(jnp.any(history != 0), MEMORY * history + (1 - MEMORY) * new, new)
+
+        return jax.tree.map(remembered, view.server, update), None
+
+    return [
+        Method(
+            'fedgh_pcgrad',
+            ignores_weights=True,
+            init=lambda variables, run: (optax.tree.zeros_like(variables['params']), None),
+            reduce=reduce,
+            commit=commit,
         )
     ]

@@ -7,23 +7,26 @@ import jax.numpy as jnp
 import optax
 
 from fedjax_fair.core.types import Method
+from fedjax_fair.ops import proximal_term
+from fedjax_fair.ops.losses import PULLS
 
 
-def fedprox(mu: float = 0.01) -> list[Method]:
+def fedprox(mu: float = 0.01, kind: str = 'squared') -> list[Method]:
     """FedProx: local training is pulled towards the model sent out.
 
     ``loss + (mu / 2) ||w - W||^2`` over trainable parameters; ``mu = 0`` is FedAvg, ``mu -> inf`` keeps every client at
-    ``W``.
+    ``W``. ``kind='norms'`` pulls by ``mu sum_tensors ||w - W||`` instead, as Zeng-Shuang/FedLD does.
 
     Reference: Li et al., Federated Optimization in Heterogeneous Networks, MLSys 2020. WenkeHuang/MarsFL multiplies its
     nominal ``mu`` by a further 0.01; pass ``mu=1e-4`` for its behaviour.
     """
+    if kind not in PULLS:
+        raise ValueError(f'fedprox.kind={kind!r} is not one of {", ".join(map(repr, PULLS))}')
 
     def loss(inner):
         def with_pull(ctx, variables, batch):
             value, aux = inner(ctx, variables, batch)
-            away = optax.tree.sub(variables['params'], ctx.variables['params'])
-            return value + mu / 2 * optax.tree.norm(away, squared=True), aux
+            return value + proximal_term(variables['params'], ctx.variables['params'], mu, kind), aux
 
         return with_pull
 

@@ -19,6 +19,13 @@ def class_sums(features: Array, labels: Array, mask: Array, num_classes: int) ->
     return jnp.matmul(own.T, features, precision=jax.lax.Precision.HIGHEST), own.sum(0)
 
 
+def class_means(features: Array, labels: Array, num_classes: int, mask: Array | None = None) -> tuple[Array, Array]:
+    """``(means[K, F], counts[K])`` of ``features[M, F]`` by class; a class that is not there has mean 0."""
+    mask = jnp.ones(labels.shape, bool) if mask is None else mask
+    sums, counts = class_sums(features, labels, mask, num_classes)
+    return sums / jnp.maximum(counts, 1)[:, None], counts
+
+
 def mean_prototypes(prototypes: Array, counts: Array, mask: Array) -> tuple[Array, Array]:
     """Plain mean ``[K, F]`` of ``prototypes[C, K, F]`` over the clients that hold a class, and ``[K]`` if any does.
 

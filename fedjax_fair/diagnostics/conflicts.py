@@ -1,0 +1,109 @@
+"""How clients pull: cosines and conflicts of updates or gradients, the spectrum they span, and how far they drift.
+
+Reference: Jiang et al., HarmoFL: Harmonizing Local and Global Drifts in Federated Learning on Heterogeneous Medical
+Images, AAAI 2022, for dissimilarity (Eq. 8) and drift (Eq. 9).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from fedjax_fair.core import tree
+from fedjax_fair.core.types import Algorithm, Array, Cohort, FedState, Method, PyTree
+from fedjax_fair.ops import gram, principal_axes
+
+NAME = 'drift'
+
+
+class Conflicts(NamedTuple):
+    """Of stacked vectors ``[C]``; masked clients have zeros everywhere.
+
+    ``cosines[C, C]`` (0 where a vector is zero), ``rate`` the share of pairs whose cosine is negative,
+    ``spectrum[C]`` the eigenvalues of the Gram matrix, largest first, ``distances[C, C]`` and ``dissimilarity``, the
+    largest of them: the smallest ``epsilon`` that bounds all differences.
+    """
+
+    cosines: Array
+    rate: Array
+    spectrum: Array
+    distances: Array
+    dissimilarity: Array
+
+
+def conflicts(vectors: PyTree, mask: Array | None = None) -> Conflicts:
+    """Pairwise facts about stacked updates or gradients (leaves ``[C, ...]``), all from their Gram matrix.
+
+    >>> found = conflicts(jnp.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 2.0]]))
+    >>> round(float(found.rate), 3), found.spectrum.round(3).tolist(), round(float(found.dissimilarity), 3)
+    (0.333, [4.0, 2.0, 0.0], 2.236)
+    """
+    leaf = jax.tree.leaves(vectors)[0]
+    mask = jnp.ones(leaf.shape[0], bool) if mask is None else mask
+    inner = gram(tree.keep_rows(mask, vectors))
+    square = jnp.diagonal(inner)
+    norm = jnp.sqrt(square)
+    cosines = inner / jnp.where(norm > 0, norm, 1)[:, None] / jnp.where(norm > 0, norm, 1)[None, :]
+    pairs = jnp.triu(mask[:, None] & mask[None, :], 1)
+    count = jnp.maximum(jnp.sum(pairs.astype(inner.dtype)), 1)
+    apart = jnp.sqrt(jnp.maximum(square[:, None] + square[None, :] - 2 * inner, 0))
+    apart = jnp.where(pairs | pairs.T, apart, 0)
+    return Conflicts(
+        cosines=cosines,
+        rate=jnp.sum((pairs & (cosines < 0)).astype(inner.dtype)) / count,
+        spectrum=principal_axes(inner, 1.0, mask).values,
+        distances=apart,
+        dissimilarity=jnp.max(apart),
+    )
+
+
+def client_gradients(algorithm: Algorithm, state: FedState, cohort: Cohort) -> PyTree:
+    """``[C, ...]``: each client's gradient of its mean plain loss over its training set at the model it is sent."""
+    found = algorithm.measure(state, cohort, lambda ctx: ctx.loss_and_gradient(ctx.variables)[1])
+    return tree.take_rows(found, cohort.ids)
+
+
+def track_drift() -> list[Method]:
+    """Measure how far clients stray in local training; changes nothing else.
+
+    Row: ``(1/K) sum_k ||w_k - W||^2`` over the ``K`` steps of the client's last round, over trainable parameters.
+    """
+
+    def squared(variables, start):
+        return optax.tree.norm(optax.tree.sub(variables['params'], start['params']), squared=True)
+
+    def loss(inner):
+        def watched(ctx, variables, batch):
+            value, aux = inner(ctx, variables, batch)
+            here = jax.lax.stop_gradient(squared(variables, ctx.variables))
+            return value, aux._replace(notes={**aux.notes, NAME: here})
+
+        return watched
+
+    def report(ctx, scratch, before, after):
+        # Where a step starts the one before has ended; only the last one's end is missing.
+        steps = jnp.maximum(ctx.steps, 1)
+        return (scratch + squared(after, before)) / steps.astype(scratch.dtype), {}
+
+    return [
+        Method(
+            NAME,
+            init=lambda variables, run: (None, jnp.zeros(())),
+            start=lambda ctx: jnp.zeros(()),
+            loss=loss,
+            observe=lambda ctx, scratch, batch, aux, last: scratch + aux.notes[NAME],
+            report=report,
+        )
+    ]
+
+
+def mean_drift(state: FedState, cohort: Cohort) -> Array:
+    """Gamma of the round just finished: the mean drift of the cohort, of an algorithm built with track_drift."""
+    if NAME not in state.clients:
+        raise ValueError('mean_drift needs track_drift() among the methods of the algorithm')
+    own = tree.take_rows(state.clients[NAME], cohort.ids)
+    here = cohort.mask & jnp.any(cohort.ex_mask, 1)
+    return jnp.sum(jnp.where(here, own, 0)) / jnp.maximum(jnp.sum(here.astype(own.dtype)), 1)

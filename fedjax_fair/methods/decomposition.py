@@ -1,0 +1,152 @@
+"""FedLD: margins kept small in local training, and updates aggregated along their principal axes."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+
+from fedjax_fair.core.local import WarmUp
+from fedjax_fair.core.tree import select, weighted_sum
+from fedjax_fair.core.types import Method
+from fedjax_fair.methods.weights import one_vote_each
+from fedjax_fair.ops import gram, margin_penalty, principal_coefficients
+from fedjax_fair.ops.losses import MARGINS
+from fedjax_fair.ops.principal import LENGTHS, NORMALIZERS
+
+WARM_UP_STEPS = 5.0  # of the authors' code
+
+
+def _one_of(owner: str, **named: tuple[str, tuple[str, ...]]) -> None:
+    for name, (value, choices) in named.items():
+        if value not in choices:
+            raise ValueError(f'{owner}.{name}={value!r} is not one of {", ".join(map(repr, choices))}')
+
+
+def margin(lam: float = 0.03, kind: str = 'logits') -> list[Method]:
+    """Margin control: large logits cost, so that shortcuts pay less.
+
+    ``loss + lam penalty`` with the penalty of :func:`~fedjax_fair.ops.margin_penalty`: ``'logits'`` is the paper's,
+    ``'softmax_batch'`` its code's, ``'squared'`` spectral decoupling. ``lam = 0`` is plain training; ``lam -> inf``
+    keeps logits at 0. Losses that are reported, weighed or evaluated stay plain.
+
+    Reference: Zeng et al., Tackling Data Heterogeneity in Federated Learning via Loss Decomposition, MICCAI 2024, which
+    takes 0.01 to 0.1; the penalty is from Puli et al., Don't Blame Dataset Shift, NeurIPS 2023.
+    """
+    _one_of('margin', kind=(kind, MARGINS))
+
+    def loss(inner):
+        def controlled(ctx, variables, batch):
+            value, aux = inner(ctx, variables, batch)
+            return value + lam * margin_penalty(aux.logits, kind, batch.mask), aux
+
+        return controlled
+
+    return [Method('margin', loss=loss)]
+
+
+def principal(
+    keep: float = 0.8,
+    granularity: str = 'model',
+    normalizer: str = 'l2_top',
+    length: str = 'axis',
+    weights: str = 'n',
+    gate: bool = False,
+) -> list[Method]:
+    """Principal-gradient aggregation: updates are rebuilt from the axes along which most of them lie.
+
+    See :func:`~fedjax_fair.ops.principal_coefficients`: of ``m`` clients' axes the first ``keep m`` are followed, at
+    least one. One client, or clients that agree, give FedAvg. ``granularity='leaf'`` treats every tensor on its own
+    (a single number is averaged); ``weights='uniform'`` counts clients the same instead of by their examples; other
+    methods' scores join either. ``gate`` averages plainly what has never moved before: in the first round everything.
+
+    Reference: see :func:`margin`. The paper treats the whole model and divides by a norm of eigenvalues that it does
+    not define: by that of the kept ones (``'l2_top'``) updates keep their length, as it says. Its code is
+    :func:`fedld_code`. Batch statistics are averaged: projections could make variances negative.
+    """
+    _one_of(
+        'principal',
+        granularity=(granularity, ('model', 'leaf')),
+        normalizer=(normalizer, NORMALIZERS),
+        length=(length, LENGTHS),
+        weights=(weights, ('n', 'uniform')),
+    )
+
+    def along_axes(view, part, shares):
+        overlap = gram(part, view.mask)
+        c = principal_coefficients(overlap, shares, keep=keep, normalizer=normalizer, length=length, mask=view.mask)
+        return weighted_sum(c, part)
+
+    def reduce(view, updates, shares):
+        def of_leaf(leaf):
+            return weighted_sum(shares, leaf) if leaf[0].size == 1 else along_axes(view, leaf, shares)
+
+        whole = granularity == 'model'
+        new = along_axes(view, updates, shares) if whole else jax.tree.map(of_leaf, updates)
+        if not gate:
+            return new
+        moved = view.server
+        if whole:
+            moved = jax.tree.map(lambda _: jnp.any(jnp.stack(jax.tree.leaves(view.server))), moved)
+        return jax.tree.map(select, moved, new, weighted_sum(shares, updates))
+
+    def init(variables, run):
+        return jax.tree.map(lambda _: jnp.zeros((), bool), variables['params']), None
+
+    def commit(view, updates, shares, update):
+        return jax.tree.map(lambda before, u: before | jnp.any(u != 0), view.server, update), None
+
+    return [
+        Method(
+            'principal',
+            init=init if gate else None,
+            score=one_vote_each if weights == 'uniform' else None,
+            reduce=reduce,
+            commit=commit if gate else None,
+        )
+    ]
+
+
+def warm_up(steps: float = WARM_UP_STEPS, per_step: bool = True) -> list[Method]:
+    """The learning rate grows from 0 over the first ``steps``; see :class:`~fedjax_fair.core.local.WarmUp`."""
+    return [Method('warm_up', local={'warm_up': WarmUp(steps, per_step)})]
+
+
+def frozen_statistics() -> list[Method]:
+    """Local training runs the network in evaluation mode: batch statistics are used and never change.
+
+    Zeng-Shuang/FedLD trains like this, for all its methods, because its test before training is not undone.
+    """
+
+    def loss(inner):
+        def still(ctx, variables, batch):
+            apply = ctx.spec.model.apply
+            model = ctx.spec.model._replace(apply=lambda v, x, mask, train, key: apply(v, x, mask, False, key))
+            return inner(dataclasses.replace(ctx, spec=dataclasses.replace(ctx.spec, model=model)), variables, batch)
+
+        return still
+
+    return [Method('frozen_statistics', loss=loss)]
+
+
+def fedld(lam: float = 0.03, keep: float = 0.8) -> list[Method]:
+    """FedLD as published: :func:`margin` control (``lam``) and :func:`principal` aggregation (``keep``)."""
+    return [*margin(lam), *principal(keep)]
+
+
+def fedld_code(lam: float = 0.03, keep: float = 0.8, warmed_up: bool = False, frozen: bool = False) -> list[Method]:
+    """FedLD as its authors' code runs it: margins of probabilities, every tensor on its own, all clients the same.
+
+    The first round is a plain mean and eigenvalues are divided by the sum of all, which shortens the step.
+    ``warmed_up`` adds the learning rate's warm-up over five rounds, constant within a round (nothing is learned in the
+    first), ``frozen`` training with :func:`frozen_statistics`.
+
+    Reference: Zeng-Shuang/FedLD. What its test set or its partition adds is not here.
+    """
+    return [
+        *margin(lam, 'softmax_batch'),
+        *principal(keep, 'leaf', 'sum_all', 'axis', 'uniform', gate=True),
+        *(warm_up(per_step=False) if warmed_up else []),
+        *(frozen_statistics() if frozen else []),
+    ]
