@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -43,7 +44,8 @@ def landscapes(study: Study) -> None:
             ax.grid(visible=False)
         figure.colorbar(shown, ax=axes, orientation='horizontal', label='loss', shrink=0.6)
         save(figure, study.out / 'figure1.png')
-    middle, numbers = len(AXIS) // 2, {}
+    middle = len(AXIS) // 2
+    numbers: dict[str, dict[str, Any]] = {}
     for method, values in found.items():
         one, other = (np.array(_lowest(v)) for v in values)
         numbers[method] = {

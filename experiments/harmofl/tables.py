@@ -21,14 +21,15 @@ PAPER = {
 def show(study: Study, table: str) -> None:
     """Every method and both readings of HarmoFL, client by client, beside the paper's rows."""
     need(study, TASKS[table], f'--table={table}')
-    ours, rows, names = {}, [], ()
-    for method in METHODS:
-        names, cells = scores(folder_of(study, method))
+    found = {method: scores(folder_of(study, method)) for method in METHODS}
+    names, _ = found['FedAvg']
+    ours, rows = {}, []
+    for method, (_, cells) in found.items():
         ours[method] = dict(zip((*names, 'Avg.'), cells, strict=True))
         rows.append([method, 'ours', *map(cell, cells)])
-        for where, lines in published.TABLES[table].items():
-            if method in lines:
-                rows.append(['', f'paper, {where}', *_fitted(lines[method], len(names))])
+        for where, paper in published.TABLES[table].items():
+            if method in paper:
+                rows.append(['', f'paper, {where}', *_fitted(paper[method], len(names))])
     lines = [*markdown(['method', 'from', *names, 'Avg.'], rows), '', why_not_comparable(study, PAPER[table])]
     study.write(f'table{table}', lines, ours)
 

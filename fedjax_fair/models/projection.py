@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from flax import linen as nn
 
 from fedjax_fair.core.types import Array, Model, Output, Variables
+from fedjax_fair.models.adapter import outputs
 
 
 class _Head(nn.Module):
@@ -44,7 +45,6 @@ def with_projection(network: Model, num_classes: int) -> Model:
         params = dict(variables['params'])
         added = params.pop('projected')
         out = network.apply({**variables, 'params': params}, x, mask, train, key)
-        logits, features = head.apply({'params': added}, out.logits)
-        return Output(logits, features, out.batch_stats)
+        return Output(*outputs(head.apply({'params': added}, out.logits)), out.batch_stats)
 
     return Model(init, apply, network.name)
