@@ -128,5 +128,5 @@ def why_not_comparable(study: Study) -> str:
         f'Ours: {data["name"]}, {len(data["train"])} clients with {sum(data["train"])} images of {side}, '
         f'{config.model}, {config.local_epochs} local epochs, {config.rounds} rounds, seeds {seeds} (deviation over '
         'them in brackets). The paper: 20 clients, ResNet-10, 10 local epochs, 200 rounds, one seed. Accuracies are '
-        f'means over the last {LAST} evaluations; AVG, STD: their mean and sample standard deviation over domains.'
+        f'means over the last {LAST} evaluations; AVG and STD their mean and sample standard deviation over domains.'
     )
