@@ -25,7 +25,7 @@ bench: $(READY)  ## Speed beside other simulators, each in an environment of its
 	$(BIN)/python -m benchmarks.peers.compare
 
 bench-engine: $(READY)  ## What recipes, growth, sweeps, convolutions and networks cost.
-	for part in recipes sweeps grid growth convolution models; do $(BIN)/python -m benchmarks.engine.$$part || exit 1; done
+	for part in recipes sweeps grid growth convolution models principal; do $(BIN)/python -m benchmarks.engine.$$part || exit 1; done
 
 check: $(READY)  ## Lint, formatting and types.
 	$(BIN)/ruff check .
