@@ -74,7 +74,7 @@ def as_markdown(found: Mapping[str, Any]) -> str:
 
 
 def main() -> None:
-    """Measure and write ``results/harmony.json`` and ``.md``."""
+    """Measure and write ``results/fedheal.json`` and ``.md``."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument('--rounds', type=int, default=15)
     parser.add_argument('--out', type=pathlib.Path, default=RESULTS)
@@ -83,7 +83,7 @@ def main() -> None:
     use_host_devices(None)
     models = {model: measure(model, args.rounds) for model in MODELS}
     found = {'machine': host, 'rounds': args.rounds, 'models': models}
-    write(args.out, 'harmony', found, as_markdown(found))
+    write(args.out, 'fedheal', found, as_markdown(found))
 
 
 if __name__ == '__main__':

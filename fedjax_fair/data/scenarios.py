@@ -86,6 +86,20 @@ def digits_labels(
     return federate(handwritten_digits(data_seed), 'digits_labels', split, data_seed, 40, description)
 
 
+def digits_common(
+    data_seed: int = 0,
+    num_clients: int | None = None,
+    split_by: str | None = None,
+    alpha: float | None = None,
+    classes_per_client: int | None = None,
+    truncate: bool = False,
+) -> Federation:
+    """The digits of :func:`digits_labels` over 10 clients, iid or as asked, and one test set for all of them."""
+    split = Split(split_by, num_clients, alpha, classes_per_client, truncate=truncate)
+    description = SCENARIOS['digits_common'].description
+    return federate(handwritten_digits(data_seed), 'digits_common', split, data_seed, description=description)
+
+
 def tissue(
     name: str,
     classes: int,
@@ -203,6 +217,7 @@ SCENARIOS: dict[str, Scenario] = {
     'gaussian_toy_1': Scenario(functools.partial(gaussian_toy, 1), 'two clients with different 2-D Gaussian classes'),
     'gaussian_toy_2': Scenario(functools.partial(gaussian_toy, 2), 'toy 1 with a common and a rare class'),
     'gaussian_toy_3': Scenario(functools.partial(gaussian_toy, 3), 'toy with a wide class, a rare one and outliers'),
+    'digits_common': Scenario(digits_common, 'the digits of digits_labels, 10 clients, one test set for all'),
     'tissue': Scenario(
         functools.partial(tissue, 'tissue', 2),
         'stained tissue, normal or tumour, six hospitals that stain and scan differently',
