@@ -113,7 +113,7 @@ def resolve_hyper(recipe: str, hyper: Mapping[str, Any]) -> dict[str, dict[str, 
     """Every part's hyper-parameters, defaults filled in; refuses names and values that do not fit.
 
     >>> resolve_hyper('fedprox', {'fedprox.mu': '0.5'})
-    {'fedprox': {'mu': 0.5}}
+    {'fedprox': {'mu': 0.5, 'kind': 'squared'}}
     """
     parts = recipe.split('+')
     for part in parts:

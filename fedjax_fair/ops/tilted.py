@@ -24,7 +24,7 @@ def tilted_mean(
 
     >>> x = jnp.array([1.0, 2.0, 4.0])
     >>> [round(float(tilted_mean(x, t)), 3) for t in (-jnp.inf, -1.0, 0.0, 1.0, jnp.inf)]
-    [1.0, 1.674, 2.333, 3.074, 4.0]
+    [1.0, 1.75, 2.333, 3.071, 4.0]
 
     Reference: Li et al., Tilted Empirical Risk Minimization, ICLR 2021.
     """
