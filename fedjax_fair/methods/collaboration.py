@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from fedjax_fair.core.spec import masked_mean
-from fedjax_fair.core.tree import paths, weighted_sum
+from fedjax_fair.core.tree import paths, pick, put, weighted_sum
 from fedjax_fair.core.types import Array, Method, Phase, PyTree
 from fedjax_fair.ops import class_means, collaboration_weights, feature_statistics
 
@@ -30,11 +30,7 @@ def fedpac(lam: float = 1.0, head_lr: float = 0.1, head: str = 'head') -> list[M
         return head in path.split('/')
 
     def head_of(params: PyTree) -> dict[str, Array]:
-        named = zip(jax.tree.leaves(paths(params)), jax.tree.leaves(params), strict=True)
-        return {path: leaf for path, leaf in named if is_head(path)}
-
-    def with_head(params: PyTree, own: dict[str, Array]) -> PyTree:
-        return jax.tree.map(lambda path, leaf: own.get(path, leaf), paths(params), params)
+        return pick(params, set(filter(is_head, jax.tree.leaves(paths(params)))))
 
     def labelled_features(ctx, variables):
         y = jnp.take(ctx.data.y, ctx.data.where, axis=0, mode='clip')
@@ -49,7 +45,7 @@ def fedpac(lam: float = 1.0, head_lr: float = 0.1, head: str = 'head') -> list[M
         return {'means': zero, 'counts': zero[:, 0]}, own
 
     def download(ctx, variables):
-        return {**variables, 'params': with_head(variables['params'], ctx.row)}
+        return {**variables, 'params': put(variables['params'], ctx.row)}
 
     def probe(ctx):
         features = labelled_features(ctx, ctx.variables)
@@ -76,7 +72,7 @@ def fedpac(lam: float = 1.0, head_lr: float = 0.1, head: str = 'head') -> list[M
     def finish(view, updates, weights, update):
         sent = head_of(view.variables['params'])
         mean = weighted_sum(weights, view.reports['head'])
-        return with_head(update, {path: mean[path] - leaf for path, leaf in sent.items()})
+        return put(update, {path: mean[path] - leaf for path, leaf in sent.items()})
 
     def commit(view, updates, weights, update):
         counts = view.reports['class_counts']

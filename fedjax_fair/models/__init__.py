@@ -133,7 +133,18 @@ def make_model(
             raise ValueError(
                 f'--model_options: option {option!r} is unknown for model {name!r}; its options: {choices}'
             )
-    return MODELS[name](num_classes, **options, **({} if norm is None else {'norm': norm}))
+    usual = inspect.signature(MODELS[name]).parameters
+    fitted = {option: _fitted(option, value, usual[option].default) for option, value in options.items()}
+    return MODELS[name](num_classes, **fitted, **({} if norm is None else {'norm': norm}))
+
+
+def _fitted(option: str, value: Any, usual: Any) -> Any:
+    """An option's value, of the kind its default is of; a single number may stand for a sequence of one."""
+    if isinstance(usual, tuple) and isinstance(value, int):
+        value = (value,)
+    if not isinstance(value, list | tuple if isinstance(usual, tuple) else type(usual)):
+        raise ValueError(f'--model_options: {option}={value} is not of the kind of its default {usual}')
+    return value
 
 
 def describe_models() -> dict[str, str]:

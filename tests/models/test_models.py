@@ -35,6 +35,10 @@ def test_number_of_parameters_at_ten_classes(name, shape, parameters):
     assert size(abstract(name, 10, shape)['params']) == parameters
 
 
+def test_a_single_width_may_be_given_as_a_number():
+    assert size(abstract('mlp', 2, (3,), widths=4)['params']) == 3 * 4 + 4 + 4 * 2 + 2
+
+
 @pytest.mark.parametrize(
     ('name', 'classes', 'options', 'parameters'),
     [

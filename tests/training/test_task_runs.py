@@ -88,6 +88,7 @@ def test_several_labels_each(tmp_path):
             {'model': 'lenet', 'model_options': 'depth=3'},
             r"--model_options: option 'depth' is unknown for",
         ),
+        ({'model': 'mlp', 'model_options': 'widths=wide'}, r'widths=wide is not of the kind of its default'),
         ({'model': 'resnet18', 'model_options': 'stem=vgg'}, r'stem=vgg is unknown; choose one of cifar, imagenet'),
         ({'precision': 'float16'}, r'--precision=float16 is not one of float32, bfloat16'),
         ({'model': 'resnet18', 'pretrained': 'nowhere.npz'}, r'--pretrained=nowhere.npz: no such file'),
