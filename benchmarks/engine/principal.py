@@ -51,7 +51,7 @@ def measure(rule: str, clients: int = CLIENTS, model: str = 'resnet10') -> Point
         start = time.perf_counter()
         jax.block_until_ready(step(weights, updates))
         seconds.append(time.perf_counter() - start)
-    facts = step.memory_analysis()
+    facts: Any = step.memory_analysis()
     extra = facts.temp_size_in_bytes + facts.output_size_in_bytes
     return {
         'seconds': min(seconds[1:]),

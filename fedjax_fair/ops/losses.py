@@ -82,7 +82,8 @@ def proximal_term(params: PyTree, centre: PyTree, mu: Array | float, kind: str =
     """
     if kind not in PULLS:
         raise ValueError(f'kind={kind!r} is not one of {", ".join(map(repr, PULLS))}')
-    squares = jax.tree.leaves(jax.tree.map(lambda a, b: jnp.sum((a - b) ** 2), params, centre))
+    squares = jnp.stack(jax.tree.leaves(jax.tree.map(lambda a, b: jnp.sum((a - b) ** 2), params, centre)))
     if kind == 'squared':
-        return mu / 2 * sum(squares)
-    return mu * sum(jnp.where(s > 0, jnp.sqrt(jnp.where(s > 0, s, 1)), 0) for s in squares)
+        return mu / 2 * jnp.sum(squares)
+    away = squares > 0  # a root has no slope at 0
+    return mu * jnp.sum(jnp.where(away, jnp.sqrt(jnp.where(away, squares, 1)), 0))

@@ -72,7 +72,7 @@ def principal_coefficients(
 
     >>> apart = jnp.array([[4.0, -1.0], [-1.0, 1.0]])  # <g_i, g_j>
     >>> [round(float(c), 3) for c in principal_coefficients(apart, jnp.array([0.5, 0.5]))]
-    [0.457, -0.138]
+    [0.231, -0.07]
     """
     for name, value, choices in (('normalizer', normalizer, NORMALIZERS), ('length', length, LENGTHS)):
         if value not in choices:
