@@ -85,4 +85,5 @@ def proximal_term(params: PyTree, centre: PyTree, mu: Array | float, kind: str =
     squares = jnp.stack(jax.tree.leaves(jax.tree.map(lambda a, b: jnp.sum((a - b) ** 2), params, centre)))
     if kind == 'squared':
         return mu / 2 * jnp.sum(squares)
-    return mu * jnp.sum(jnp.where(squares > 0, jnp.sqrt(jnp.where(squares > 0, squares, 1)), 0))
+    away = squares > 0  # a root has no slope at 0
+    return mu * jnp.sum(jnp.where(away, jnp.sqrt(jnp.where(away, squares, 1)), 0))
