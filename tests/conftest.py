@@ -1,6 +1,9 @@
 """Strict numerics for every test: no silent dtype or rank promotion, four virtual CPU devices, no display."""
 
+import gc
+import itertools
 import os
+import pathlib
 
 # Tests compile much and compute little: leave most of LLVM's optimisation out (level 0 has given wrong numbers).
 FLAGS = (
@@ -13,6 +16,22 @@ os.environ.setdefault('JAX_PLATFORMS', 'cpu')
 os.environ.setdefault('MPLBACKEND', 'agg')
 
 import jax  # noqa: E402  (after the flags above)
+import pytest  # noqa: E402
 
 jax.config.update('jax_numpy_dtype_promotion', 'strict')
 jax.config.update('jax_numpy_rank_promotion', 'raise')
+
+from lab import lab  # noqa: E402  (after the settings above)
+
+MAPS, MOST_MAPS = pathlib.Path('/proc/self/maps'), 40_000  # Linux grants a process 65,530
+finished = itertools.count(1)
+
+
+@pytest.fixture(autouse=True)
+def room_for_programs():
+    """Compiled programs map memory, some 2,000 times per recipe; too many and the next compilation is a crash."""
+    yield
+    if next(finished) % 20 == 0 and MAPS.exists() and MAPS.read_bytes().count(b'\n') > MOST_MAPS:
+        lab.cache_clear()
+        jax.clear_caches()
+        gc.collect()
