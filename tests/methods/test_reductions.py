@@ -130,7 +130,7 @@ def test_a_constant_trip_count_changes_nothing(monkeypatch):
 
 def test_hyper_parameters_are_converted_and_checked():
     assert resolve_hyper('fedprox+scaffold', {'fedprox.mu': '0.5'}) == {
-        'fedprox': {'mu': 0.5},
+        'fedprox': {'mu': 0.5, 'kind': 'squared'},
         'scaffold': {'server_lr': 1.0, 'control': 'participation'},
     }
     for hyper, message in (
