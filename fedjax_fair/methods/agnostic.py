@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import optax
 
 from fedjax_fair.core.types import Method
+from fedjax_fair.methods.options import one_of
 from fedjax_fair.methods.weights import NEVER, probe_loss, remember_nothing
 from fedjax_fair.ops import gram, project_simplex
 
@@ -32,8 +33,7 @@ def afl(
     uniform over the cohort (``restart``), from losses of the trained models (``at='local'``; there of a test set, here
     of training data), and gives nobody less than ``floor = 1e-3``.
     """
-    if at not in ('global', 'local'):
-        raise ValueError(f"afl.at={at!r} is not one of 'global', 'local'")
+    one_of('afl', at=(at, ('global', 'local')))
     name = 'loss' if at == 'global' else 'local_loss'
 
     def local_loss(ctx, scratch, before, after):
@@ -174,8 +174,7 @@ def fedce(combine: str = 'times') -> list[Method]:
     Reference: Jiang et al., Fair Federated Medical Image Segmentation via Client Contribution Estimation, CVPR 2023,
     which measures Dice on a validation set; training set and balanced accuracy are wnn2000/FFL4MIA's.
     """
-    if combine not in ('times', 'plus'):
-        raise ValueError(f"fedce.combine={combine!r} is not one of 'times', 'plus'")
+    one_of('fedce', combine=(combine, ('times', 'plus')))
 
     def init(variables, run):
         zero = jnp.zeros(run.num_clients)

@@ -8,6 +8,7 @@ import optax
 
 from fedjax_fair.core.tree import select, weighted_sum
 from fedjax_fair.core.types import Array, Method, PyTree
+from fedjax_fair.methods.options import one_of
 from fedjax_fair.methods.weights import probe_loss
 from fedjax_fair.ops import (
     gram,
@@ -109,8 +110,7 @@ def fedgh(rule: str = 'seq') -> list[Method]:
     Reference: Zhang et al., Tackling the Non-IID Issue in Heterogeneous Federated Learning by Gradient Harmonization,
     arXiv 2309.06692.
     """
-    if rule not in RULES:
-        raise ValueError(f'fedgh.rule={rule!r} is not one of {", ".join(map(repr, RULES))}')
+    one_of('fedgh', rule=(rule, RULES))
 
     def reduce(view, updates, weights):
         order, overlap = _by_id(view, updates)

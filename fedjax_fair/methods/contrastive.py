@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from fedjax_fair.core import tree
 from fedjax_fair.core.spec import masked_mean
 from fedjax_fair.core.types import Array, Method
+from fedjax_fair.methods.options import one_of
 
 
 def cosine(a: Array, b: Array) -> Array:
@@ -34,8 +35,7 @@ def moon(mu: float = 1.0, temperature: float = 0.5, frozen: str = 'batch') -> li
     Reference: Li et al., Model-Contrastive Federated Learning, CVPR 2021. Its code leaves the term out of the first
     round; WenkeHuang/MarsFL begins with a drawn model, and lets running statistics of the frozen models drift.
     """
-    if frozen not in ('batch', 'eval'):
-        raise ValueError(f"moon.frozen={frozen!r} is not one of 'batch', 'eval'")
+    one_of('moon', frozen=(frozen, ('batch', 'eval')))
 
     def loss(inner):
         def contrasted(ctx, variables, batch):

@@ -10,18 +10,13 @@ import jax.numpy as jnp
 from fedjax_fair.core.local import WarmUp
 from fedjax_fair.core.tree import select, weighted_sum
 from fedjax_fair.core.types import Method
+from fedjax_fair.methods.options import one_of
 from fedjax_fair.methods.weights import one_vote_each
 from fedjax_fair.ops import gram, margin_penalty, principal_coefficients
 from fedjax_fair.ops.losses import MARGINS
 from fedjax_fair.ops.principal import LENGTHS, NORMALIZERS
 
 WARM_UP_STEPS = 5.0  # of the authors' code
-
-
-def _one_of(owner: str, **named: tuple[str, tuple[str, ...]]) -> None:
-    for name, (value, choices) in named.items():
-        if value not in choices:
-            raise ValueError(f'{owner}.{name}={value!r} is not one of {", ".join(map(repr, choices))}')
 
 
 def margin(lam: float = 0.03, kind: str = 'logits') -> list[Method]:
@@ -34,7 +29,7 @@ def margin(lam: float = 0.03, kind: str = 'logits') -> list[Method]:
     Reference: Zeng et al., Tackling Data Heterogeneity in Federated Learning via Loss Decomposition, MICCAI 2024, which
     takes 0.01 to 0.1; the penalty is from Puli et al., Don't Blame Dataset Shift, NeurIPS 2023.
     """
-    _one_of('margin', kind=(kind, MARGINS))
+    one_of('margin', kind=(kind, MARGINS))
 
     def loss(inner):
         def controlled(ctx, variables, batch):
@@ -65,7 +60,7 @@ def principal(
     not define: by that of the kept ones (``'l2_top'``) updates keep their length, as it says. Its code is
     :func:`fedld_code`. Batch statistics are averaged: projections could make variances negative.
     """
-    _one_of(
+    one_of(
         'principal',
         granularity=(granularity, ('model', 'leaf')),
         normalizer=(normalizer, NORMALIZERS),

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import optax
 
 from fedjax_fair.core.types import Method
+from fedjax_fair.methods.options import one_of
 from fedjax_fair.ops import proximal_term
 from fedjax_fair.ops.losses import PULLS
 
@@ -20,8 +21,7 @@ def fedprox(mu: float = 0.01, kind: str = 'squared') -> list[Method]:
     Reference: Li et al., Federated Optimization in Heterogeneous Networks, MLSys 2020. WenkeHuang/MarsFL multiplies its
     nominal ``mu`` by a further 0.01; pass ``mu=1e-4`` for its behaviour.
     """
-    if kind not in PULLS:
-        raise ValueError(f'fedprox.kind={kind!r} is not one of {", ".join(map(repr, PULLS))}')
+    one_of('fedprox', kind=(kind, PULLS))
 
     def loss(inner):
         def with_pull(ctx, variables, batch):
@@ -44,8 +44,7 @@ def scaffold(server_lr: float = 1.0, control: str = 'participation') -> list[Met
 
     Reference: Karimireddy et al., SCAFFOLD: Stochastic Controlled Averaging for Federated Learning, ICML 2020.
     """
-    if control not in ('participation', 'mean'):
-        raise ValueError(f"scaffold.control={control!r} is not one of 'participation', 'mean'")
+    one_of('scaffold', control=(control, ('participation', 'mean')))
 
     def init(variables, run):
         zero = optax.tree.zeros_like(variables['params'])

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import optax
 
 from fedjax_fair.core.types import Method
+from fedjax_fair.methods.options import one_of
 from fedjax_fair.methods.weights import one_vote_each
 
 
@@ -26,8 +27,7 @@ def feddyn(alpha: float = 0.01, scale: str = 'equal') -> list[Method]:
     >>> [method.name for method in feddyn(0.1)]
     ['feddyn']
     """
-    if scale not in ('equal', 'sizes'):
-        raise ValueError(f"feddyn.scale={scale!r} is not one of 'equal', 'sizes'")
+    one_of('feddyn', scale=(scale, ('equal', 'sizes')))
 
     def init(variables, run):
         zero = optax.tree.zeros_like(variables['params'])

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 
 from fedjax_fair.core import tree
 from fedjax_fair.core.types import Array, Method, PyTree
+from fedjax_fair.methods.options import one_of
 from fedjax_fair.methods.weights import NEVER, remember_nothing
 from fedjax_fair.ops.consistency import consistent, counted
 
@@ -29,12 +30,8 @@ READINGS = ('code', 'paper')
 
 def _chosen(owner: str, semantics: str, **given: str) -> dict[str, str]:
     """Every switch with its value; an empty one is what ``semantics`` says."""
-    if semantics not in READINGS:
-        raise ValueError(f'{owner}.semantics={semantics!r} is not one of {", ".join(map(repr, READINGS))}')
-    for name, value in given.items():
-        choices = SWITCHES.get(name) or OTHERS[name]
-        if value not in choices and (value or name in OTHERS):
-            raise ValueError(f'{owner}.{name}={value!r} is not one of {", ".join(map(repr, choices))}')
+    one_of(owner, semantics=(semantics, READINGS))
+    one_of(owner, **{n: (v, SWITCHES.get(n) or OTHERS[n]) for n, v in given.items() if v or n in OTHERS})
     place = READINGS.index(semantics)
     return {name: value or SWITCHES[name][place] for name, value in given.items()}
 

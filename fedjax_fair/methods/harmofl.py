@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from fedjax_fair.core.types import Method
+from fedjax_fair.methods.options import one_of
 from fedjax_fair.methods.sharpness import at_the_worst_point
 from fedjax_fair.methods.weights import uniform
 from fedjax_fair.ops import amplitude_normalize, mean_amplitude
@@ -34,9 +35,7 @@ def amp_norm(
     Reference: Jiang et al., HarmoFL: Harmonizing Local and Global Drifts in Federated Learning on Heterogeneous Medical
     Images, AAAI 2022, Eqs. 2 to 4.
     """
-    for name, value, choices in (('seed', seed, SEEDS), ('communicate', communicate, TIMES)):
-        if value not in choices:
-            raise ValueError(f'amp_norm.{name}={value!r} is not one of {", ".join(map(repr, choices))}')
+    one_of('amp_norm', seed=(seed, SEEDS), communicate=(communicate, TIMES))
     width = checked_band(band)
 
     def settled(server):

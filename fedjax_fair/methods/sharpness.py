@@ -9,14 +9,14 @@ import jax.numpy as jnp
 
 from fedjax_fair.core.spec import masked_mean
 from fedjax_fair.core.types import Array, Losses, Method
+from fedjax_fair.methods.options import one_of
 from fedjax_fair.methods.weights import remember_nothing
 from fedjax_fair.ops import adjusted_logits, gsam_gradient, sharpness, sharpness_weights
 
 
 def _radius(schedule: str, owner: str):
     """``(rho, facts) -> rho_t``; ``facts`` has the round and the run."""
-    if schedule not in ('constant', 'sqrt'):
-        raise ValueError(f"{owner}.schedule={schedule!r} is not one of 'constant', 'sqrt'")
+    one_of(owner, schedule=(schedule, ('constant', 'sqrt')))
 
     def radius(rho, facts):
         if schedule == 'constant':
@@ -124,8 +124,7 @@ def saga(
     Reference: see :func:`salt`.
     """
     radius = _radius(schedule, 'saga')
-    if at not in ('global', 'local'):
-        raise ValueError(f"saga.at={at!r} is not one of 'global', 'local'")
+    one_of('saga', at=(at, ('global', 'local')))
 
     def measured(ctx, variables):
         losses = _adjusted(ctx, 1.0) if logit_adjusted else None

@@ -10,6 +10,7 @@ from fedjax_fair.core.local import make_optimizer
 from fedjax_fair.core.spec import masked_mean
 from fedjax_fair.core.tree import select, weighted_sum
 from fedjax_fair.core.types import Method
+from fedjax_fair.methods.options import one_of
 from fedjax_fair.methods.weights import one_vote_each
 from fedjax_fair.ops import tilted_consensus, two_level_tilted_loss
 from fedjax_fair.ops.tilted import DISTANCES
@@ -65,13 +66,7 @@ def personal(
     like are those of local training and start afresh in every round.
     """
     kinds = ('w', 'v')
-    for name, value, choices in (
-        ('upload', upload, kinds),
-        ('start', start, ('own', 'global')),
-        ('serve', serve, kinds),
-    ):
-        if value not in choices:
-            raise ValueError(f'personal.{name}={value!r} is not one of {", ".join(map(repr, choices))}')
+    one_of('personal', upload=(upload, kinds), start=(start, ('own', 'global')), serve=(serve, kinds))
 
     def rate(ctx):
         own = jnp.asarray(ctx.run.lr(ctx.round))
@@ -119,8 +114,7 @@ def tilted_server(q: float = 0.0, steps: int = 1, step_size: float = 0.5, distan
 
     Reference: see :func:`tilted_loss`, where neither ``steps`` nor ``step_size`` is given.
     """
-    if distance not in DISTANCES:
-        raise ValueError(f'tilted_server.distance={distance!r} is not one of {", ".join(map(repr, DISTANCES))}')
+    one_of('tilted_server', distance=(distance, DISTANCES))
 
     def reduce(view, updates, weights):
         zero = jax.tree.map(lambda leaf: jnp.zeros_like(leaf[0]), updates)
@@ -157,8 +151,7 @@ def ditto(mu: float = 1.0, implicit: bool = False, aggregate: str = 'no') -> lis
     >>> [method.name for method in ditto(aggregate='fed_back')]
     ['personal']
     """
-    if aggregate not in ('no', 'served', 'fed_back'):
-        raise ValueError(f"ditto.aggregate={aggregate!r} is not one of 'no', 'served', 'fed_back'")
+    one_of('ditto', aggregate=(aggregate, ('no', 'served', 'fed_back')))
     if aggregate == 'fed_back':
         return personal(mu, implicit=implicit, upload='v')
     return [*personal(mu, implicit=implicit, serve='v' if aggregate == 'served' else 'w'), *tilted_server()]
