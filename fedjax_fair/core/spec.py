@@ -10,7 +10,6 @@ import jax
 import jax.numpy as jnp
 
 from fedjax_fair.core import local as local_training
-from fedjax_fair.core import tree
 from fedjax_fair.core.types import Array, Aux, Batch, Method, Model, Outliers, Phase, PyTree, Run, Task, Variables
 
 if TYPE_CHECKING:
@@ -20,15 +19,14 @@ OUTLIERS = 2**31 - 2  # sets their keys apart from those of training
 
 
 class ClientData(NamedTuple):
-    """One client's training set inside the flat arrays; ``spoiled[M]`` marks its outliers, drawn with ``noise``."""
+    """One client's training set inside the flat arrays; ``drawn[M, ...]`` are its inputs where some are outliers."""
 
     x: Array
     y: Array
     where: Array
     ex_mask: Array
     n: Array
-    spoiled: Array | None = None
-    noise: Array | None = None
+    drawn: Array | None = None
 
     def take(self, position: Array) -> tuple[Array, Array]:
         """The examples at positions of this client's own list."""
@@ -59,24 +57,27 @@ class Spec:
 
     def with_outliers(self, data: ClientData, own: Array, client: Array) -> ClientData:
         """The client's data with its outliers drawn: by its key of this round, or once and for all seeds."""
-        if self.outliers is None:
+        outliers = self.outliers
+        if outliers is None:
             return data
         key = jax.random.fold_in(own, OUTLIERS)
-        key = key if self.outliers.persistent else jax.random.fold_in(jax.random.key(OUTLIERS), client)
+        key = key if outliers.persistent else jax.random.fold_in(jax.random.key(OUTLIERS), client)
         chance = jax.random.uniform(key, data.ex_mask.shape)
         rank = jnp.argsort(jnp.argsort(jnp.where(data.ex_mask, chance, jnp.inf)))
-        count = jnp.round(self.outliers.share * data.n.astype(chance.dtype)).astype(rank.dtype)
-        return data._replace(spoiled=rank < count, noise=key)
+        count = jnp.round(outliers.share * data.n.astype(chance.dtype)).astype(rank.dtype)
+
+        def drawn(position: Array) -> Array:
+            x = self.read(data._replace(drawn=None), position[None])[0][0]
+            return jnp.where(rank[position] < count, outliers.spoil(jax.random.fold_in(key, position), x), x)
+
+        # Once per round, not once per step: epochs, probes and second models read the same examples again.
+        everything = jnp.arange(data.where.shape[0])
+        return data._replace(drawn=jax.lax.map(drawn, everything, batch_size=self.eval_batch_size))
 
     def read(self, data: ClientData, position: Array) -> tuple[Array, Array]:
         """Examples at positions of a client's own list as training sees them, before augmentation."""
         x, y = data.take(position)
-        x = self.preprocess(x)
-        if self.outliers is None or data.spoiled is None or data.noise is None:
-            return x, y
-        keys = jax.vmap(jax.random.fold_in, (None, 0))(data.noise, position)
-        worse = jax.vmap(self.outliers.spoil)(keys, x)
-        return jnp.where(tree.per_row(data.spoiled[position], x), worse, x), y
+        return self.preprocess(x) if data.drawn is None else data.drawn[position], y
 
     def transform(self, ctx: Context, scratch: dict[str, PyTree], x: Array) -> tuple[Array, dict[str, PyTree]]:
         """Run every method's input transform."""

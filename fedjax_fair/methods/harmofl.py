@@ -9,7 +9,7 @@ from fedjax_fair.core.types import Method
 from fedjax_fair.methods.options import one_of
 from fedjax_fair.methods.sharpness import at_the_worst_point
 from fedjax_fair.methods.weights import uniform
-from fedjax_fair.ops import amplitude_normalize, mean_amplitude
+from fedjax_fair.ops import amplitude_normalize, mean_amplitude, sam_gradient
 from fedjax_fair.ops.spectral import checked_band
 
 SEEDS = ('first_batch', 'zero', 'frozen_first_batch')
@@ -90,7 +90,7 @@ def perturb(alpha: float = 0.05) -> list[Method]:
 
     Reference: see :func:`amp_norm`, Eq. 6.
     """
-    return [Method('perturb', grad=at_the_worst_point(lambda ctx: alpha, 0.0))]
+    return [Method('perturb', grad=at_the_worst_point(lambda ctx, at, params: sam_gradient(at, params, alpha)))]
 
 
 def harmofl(alpha: float = 0.05, decay: float = 0.1, band: str = 'full', keep_optimizer: bool = True) -> list[Method]:

@@ -8,10 +8,11 @@ from typing import Any
 import jax.numpy as jnp
 
 from fedjax_fair.core.spec import masked_mean
-from fedjax_fair.core.types import Array, Losses, Method
+from fedjax_fair.core.types import Array, Losses, Method, PyTree
 from fedjax_fair.methods.options import one_of
 from fedjax_fair.methods.weights import remember_nothing
 from fedjax_fair.ops import adjusted_logits, gsam_gradient, sharpness, sharpness_weights
+from fedjax_fair.ops.sharpness import ValueAndGrad
 
 
 def _radius(schedule: str, owner: str):
@@ -56,15 +57,15 @@ def logit_adjust(tau: float = 1.0) -> list[Method]:
     return [Method('logit_adjust', loss=loss)]
 
 
-def at_the_worst_point(radius: Callable[[Any], Any], alpha: Any) -> Callable:
-    """The ``grad`` hook of training within ``radius(ctx)``; see :func:`~fedjax_fair.ops.gsam_gradient`."""
+def at_the_worst_point(gradient: Callable[[Any, ValueAndGrad, PyTree], tuple[Any, PyTree]]) -> Callable:
+    """The ``grad`` hook of training by ``gradient(ctx, value_and_grad_fn, params)``, such as SAM's or GSAM's."""
 
     def grad(inner):
         def of_the_worst_point(ctx, variables, batch):
             def at(params):
                 return inner(ctx, {**variables, 'params': params}, batch)
 
-            return gsam_gradient(at, variables['params'], radius(ctx), alpha)
+            return gradient(ctx, at, variables['params'])
 
         return of_the_worst_point
 
@@ -81,7 +82,11 @@ def salt(rho: float = 0.05, alpha: float = 0.1, schedule: str = 'constant') -> l
     Inter-Client Sharpness Matching, IJCAI 2024. The paper's equation is SAM, its code GSAM with ``alpha = 0.1``.
     """
     radius = _radius(schedule, 'salt')
-    return [Method('salt', grad=at_the_worst_point(lambda ctx: radius(rho, ctx), alpha))]
+
+    def gradient(ctx, at, params):
+        return gsam_gradient(at, params, radius(rho, ctx), alpha)
+
+    return [Method('salt', grad=at_the_worst_point(gradient))]
 
 
 def client_sharpness(ctx, variables, rho=0.05, losses: Losses | None = None, augment: bool = False) -> Array:

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from fedjax_fair.core import tree
 from fedjax_fair.core.server import masked_softmax
 from fedjax_fair.core.types import Array, PyTree
 
@@ -20,7 +21,7 @@ ValueAndGrad = Callable[[PyTree], tuple[Any, PyTree]]
 
 def ascent(grads: PyTree, rho: Array | float) -> PyTree:
     """``rho g / (||g|| + 1e-12)`` with one norm over all leaves: the steepest step of length ``rho``."""
-    return optax.tree.scale(rho / (optax.tree.norm(grads) + NORM_FLOOR), grads)
+    return optax.tree.scale(rho / (tree.norm(grads) + NORM_FLOOR), grads)
 
 
 def sam_gradient(value_and_grad_fn: ValueAndGrad, params: PyTree, rho: Array | float) -> tuple[Any, PyTree]:
@@ -36,7 +37,8 @@ def sam_gradient(value_and_grad_fn: ValueAndGrad, params: PyTree, rho: Array | f
     >>> float(value), [round(float(d), 3) for d in direction]
     (12.5, [3.3, 4.4])
     """
-    return gsam_gradient(value_and_grad_fn, params, rho, 0.0)
+    value, _, h = _both_gradients(value_and_grad_fn, params, rho)
+    return value, h
 
 
 def gsam_gradient(
@@ -50,12 +52,17 @@ def gsam_gradient(
     Reference: Zhuang et al., Surrogate Gap Minimization Improves Sharpness-Aware Training, ICLR 2022, as
     wnn2000/FFL4MIA has it, which subtracts where the paper minimises the surrogate gap by the same formula.
     """
-    value, g = value_and_grad_fn(params)
-    _, h = value_and_grad_fn(optax.tree.add(params, ascent(g, rho)))
-    g_norm, h_norm = optax.tree.norm(g), optax.tree.norm(h)
-    cosine = optax.tree.vdot(g, h) / (g_norm * h_norm + NORM_FLOOR)
+    value, g, h = _both_gradients(value_and_grad_fn, params, rho)
+    g_norm, h_norm = tree.norm(g), tree.norm(h)
+    cosine = tree.inner(g, h) / (g_norm * h_norm + NORM_FLOOR)
     along = cosine * g_norm / (h_norm + NORM_FLOOR)
     return value, jax.tree.map(lambda g, h: h - alpha * (g - along * h), g, h)
+
+
+def _both_gradients(value_and_grad_fn: ValueAndGrad, params: PyTree, rho: Array | float) -> tuple[Any, PyTree, PyTree]:
+    """The value and the gradient at ``params``, and the gradient after an ascent of length ``rho``."""
+    value, g = value_and_grad_fn(params)
+    return value, g, value_and_grad_fn(optax.tree.add(params, ascent(g, rho)))[1]
 
 
 def sharpness(
