@@ -1,5 +1,8 @@
 """The principal aggregate: published numbers, the invariances of the closed form, clients with nothing to say."""
 
+import importlib
+import math
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -175,6 +178,27 @@ def test_updates_on_four_devices(spec):
     if spec != P('clients'):
         text = jax.jit(gram).lower(spread).compile().as_text()
         assert 'all-reduce' in text and 'all-gather' not in text and 'all-to-all' not in text
+
+
+@pytest.mark.parametrize('shape', [(7, 3, 3, 4, 6), (7, 1, 1, 5, 11), (7, 13), (7,)], ids=str)
+@pytest.mark.parametrize('slab', [1, 40, 10**9])
+def test_slabs_of_any_size_sum_to_the_same(shape, slab, monkeypatch):
+    leaf = generic(7, math.prod(shape[1:]), dtype=np.float32).reshape(shape)
+    monkeypatch.setattr(importlib.import_module('fedjax_fair.ops.gram'), 'SLAB', slab)
+    rows = leaf.reshape(7, -1).astype(np.float64)
+    np.testing.assert_allclose(gram(jnp.asarray(leaf)), rows @ rows.T, rtol=1e-5, atol=1e-5)
+
+
+def test_clients_on_several_devices_exchange_slabs_and_never_whole_leaves(monkeypatch):
+    """What a device keeps beside its own updates is a slab, however large the leaf."""
+    monkeypatch.setattr(importlib.import_module('fedjax_fair.ops.gram'), 'SLAB', 8 * 64)
+    leaf = jax.ShapeDtypeStruct((8, 2, 4096), jnp.float32, sharding=NamedSharding(client_mesh(4), P('clients')))
+    memory = jax.jit(gram).lower(leaf).compile().memory_analysis()
+    assert memory.temp_size_in_bytes < 4 * 8 * 2 * 4096 / 4
+
+
+def test_half_precision_is_summed_in_single():
+    assert gram(jnp.ones((2, 3000), jnp.bfloat16)).tolist() == [[3000.0, 3000.0]] * 2
 
 
 def test_hyper_parameters_may_be_traced_and_mapped():
