@@ -58,7 +58,8 @@ def merge(
     group_of, groups = _numbered(site)
     masks = [resize_masks(p.masks, x.shape[1:3]) for p in parts if p.masks is not None]
     kept = np.concatenate(masks) if len(masks) == len(parts) else None
-    pool = Pool(x, y, split == TEST, group_of, groups, class_names, kept, task or _natural_task(y, parts))
+    task = task or _natural_task(y, parts)
+    pool = Pool(x, y, split == TEST, group_of, groups, class_names, kept, task, clusters)
     _check_task(pool, parts)
     if len(rows := np.flatnonzero(split == UNKNOWN)):
         around = (None if a is None else a[rows] for a in (group_of, clusters))
@@ -158,9 +159,10 @@ def _numbered(site: np.ndarray | None) -> tuple[np.ndarray | None, tuple[str, ..
 
 
 def _clusters(parts: Sequence[Part]) -> np.ndarray | None:
-    """Names of what belongs together; an example of a part without groups stands alone."""
+    """Examples that belong together have one number; an example of a part without groups stands alone."""
     if all(p.group is None for p in parts):
         return None
     alone = [[f'alone {k} {i}' for i in range(len(p.labels))] for k, p in enumerate(parts)]
     pairs = zip(alone, (p.group for p in parts), strict=True)
-    return np.concatenate([np.array(names) if group is None else group.astype(str) for names, group in pairs])
+    names = np.concatenate([np.array(names) if group is None else group.astype(str) for names, group in pairs])
+    return np.unique(names, return_inverse=True)[1].astype(np.int32)

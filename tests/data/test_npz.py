@@ -125,6 +125,7 @@ def test_sites_of_one_slide_are_joined_before_the_split_is_drawn(tmp_path):
     assert made.sizes.tolist() == [3, 6, 3] and made.tests.mask.sum(1).tolist() == [3, 3, 3]
     held = read_npz(path, 'group:slide', join_sites=True).held_out.reshape(7, 3)
     assert (held.all(1) | ~held.any(1)).all()
+    np.testing.assert_array_equal(made.cluster_of, slide[~held.ravel()])  # known to the clients, to validate by
 
 
 def test_sites_that_lack_a_side_are_joined_where_the_file_gives_the_split(sites):
