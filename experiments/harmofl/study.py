@@ -20,6 +20,7 @@ BASELINES: dict[str, tuple[str, dict[str, Any]]] = {
     'FedNova': ('fednova', {}),
     'FedAdam': ('fedadam', {}),
     'FedBN': ('fedbn', {}),
+    'SiloBN': ('silobn', {}),
     'MOON': ('moon', {}),
 }
 OURS: dict[str, tuple[str, dict[str, Any]]] = {
