@@ -94,8 +94,7 @@ def assemble(
     train = train.take(used)
     facts = (num_classes, groups, group_of, train.class_names, description, train.task)
     labels = None if train.targets is train.y else train.y
-    arrays = (train.x, train.targets, table, sizes, tests)
-    return Federation(name, *arrays, *facts, labels, cluster_of=train.cluster_of)
+    return Federation(name, train.x, train.targets, table, sizes, tests, *facts, labels, cluster_of=train.cluster_of)
 
 
 def _compact(clients: partition.Clients, total: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

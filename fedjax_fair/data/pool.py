@@ -56,9 +56,10 @@ class Pool(NamedTuple):
         """The examples that the boolean mask ``chosen`` marks; all of them are not copied."""
         if chosen.all():
             return self
-        told = ('x', 'y', 'held_out', 'group_of', 'masks', 'cluster_of')
-        kept = {name: getattr(self, name) for name in told}
-        return self._replace(**{name: None if array is None else array[chosen] for name, array in kept.items()})
+        maybe = (self.group_of, self.masks, self.cluster_of)
+        group_of, masks, cluster_of = (None if a is None else a[chosen] for a in maybe)
+        x, y, held_out = (a[chosen] for a in (self.x, self.y, self.held_out))
+        return self._replace(x=x, y=y, held_out=held_out, group_of=group_of, masks=masks, cluster_of=cluster_of)
 
 
 def stratified_split(
