@@ -48,9 +48,11 @@ class Study:
         text = '\n'.join(lines) + '\n'
         print(text)
         (self.out / f'{name}.md').write_text(text)
-        command = f'python -m {getattr(sys.modules["__main__"].__spec__, "name", "?")} {" ".join(sys.argv[1:])}'
+        words = ' '.join(map(without_folders, sys.argv[1:]))
+        command = f'python -m {getattr(sys.modules["__main__"].__spec__, "name", "?")} {words}'
         facts = {'command': command, 'commit': results.git_commit(), 'versions': results.versions()}
-        shared = dataclasses.asdict(self.config)
+        said = dataclasses.asdict(self.config)
+        shared = {key: without_folders(value) if isinstance(value, str) else value for key, value in said.items()}
         results.write_json(
             self.out / f'{name}.json', {'numbers': numbers, 'data': self.data(), 'settings': shared, **facts}
         )
@@ -68,6 +70,17 @@ class Study:
             'shape': list(federation.x.shape[1:]),
             'sha256': {path.name: sha256(path) for path in files(self.config.scenario)},
         }
+
+
+def without_folders(word: str) -> str:
+    """A setting in which a file or folder that is given by an absolute path is left with its name alone.
+
+    What is written of a study holds no place of one machine; ``$DATA/a.npz`` says how to find a file on any.
+
+    >>> without_folders('--scenario=npz:/home/me/a.npz,$DATA/b.npz')
+    '--scenario=npz:a.npz,$DATA/b.npz'
+    """
+    return re.sub(r'(^|[=:,])\s*([/~][^,]*)', lambda found: found[1] + pathlib.PurePath(found[2]).name, word)
 
 
 @functools.cache  # several tables are written in one program

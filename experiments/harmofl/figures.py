@@ -1,7 +1,7 @@
 """``python -m experiments.harmofl.figures --figure=5a``: the paper's figures; ``--preset`` and flags of a run apply.
 
 1: the loss around the global model on the data of two clients. 2: images of every hospital before and after amplitude
-normalisation. 3: images of every hospital and class. 4: nuclei found by three methods (a preset of segmentation). 5a:
+normalisation. 3: images of every hospital and class. 4: nuclei found by some methods (a preset of segmentation). 5a:
 scores over rounds. 5b: local epochs, with rounds times epochs constant. 5c: the radius of the perturbation, all values
 and seeds as one program.
 """
@@ -47,7 +47,7 @@ def convergence(study: Study) -> None:
     study.write('figure5a', [*markdown(head, rows), '', 'Deviation over seeds in brackets.'], numbers)
 
 
-def draw(study: Study, name: str, label: str, values: Sequence[float], curves: Curves) -> None:
+def draw(study: Study, name: str, label: str, values: Sequence[float], curves: Curves, remark: str = '') -> None:
     """A line per method over some values, with the deviation over clients, and the numbers as a table."""
     with style.styled():
         figure, (ax,) = style.grid(1, 1)
@@ -61,25 +61,27 @@ def draw(study: Study, name: str, label: str, values: Sequence[float], curves: C
         save(figure, study.out / f'{name}.png')
     rows = [[method, *map(cell, found)] for method, found in curves.items()]
     numbers = {m: {f'{v:g}': one for v, one in zip(values, found, strict=True)} for m, found in curves.items()}
-    note = 'Mean over clients of their means over seeds, in brackets the deviation over clients (ddof 1).'
+    note = f'Mean over clients of their means over seeds, in brackets the deviation over clients (ddof 1).{remark}'
     study.write(name, [*markdown([label, *(f'{v:g}' for v in values)], rows), '', note], numbers)
 
 
 def epochs(study: Study) -> None:
-    """Figure 5b: fewer rounds of more local epochs, as many epochs in all."""
+    """Figure 5b: fewer rounds of more local epochs, as many epochs in all as whole rounds make."""
     config, total = study.config, study.config.rounds * study.config.local_epochs
+    rounds = {count: max(1, total // count) for count in EPOCHS}
 
     def changes(count: int) -> dict[str, int]:
         if count == config.local_epochs:
             return {}
         return {
             'local_epochs': count,
-            'rounds': max(1, total // count),
+            'rounds': rounds[count],
             'eval_every': max(1, config.eval_every // count),
         }
 
     curves = {m: [scores(folder_of(study, m, **changes(count)))[1][-1] for count in EPOCHS] for m in CURVES}
-    draw(study, 'figure5b', 'local epochs', EPOCHS, curves)
+    trained = ', '.join(str(count * number) for count, number in rounds.items())
+    draw(study, 'figure5b', 'local epochs', EPOCHS, curves, f' Epochs trained in all: {trained}.')
 
 
 def radius(study: Study) -> None:

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from experiments.harmofl.study import folder_of, need
+from experiments.harmofl.study import OURS, folder_of, need
 from experiments.landscape import AXIS, surface
 from experiments.study import Study, markdown
 from fedjax_fair.core.client import Context, start_scratch
@@ -22,8 +22,8 @@ from fedjax_fair.ops import amplitude_normalize, mean_amplitude
 from fedjax_fair.report import style
 from fedjax_fair.training import finished, load_federation
 
-AROUND = ('FedAvg, its network', 'amplitude alone', 'HarmoFL')  # of Figure 1, all with the same network
-COMPARED = ('FedAvg', 'FedBN', 'HarmoFL')  # of Figure 4
+AROUND = ('FedAvg, its network', 'amplitude alone', *OURS)  # of Figure 1, all with the same network
+COMPARED = ('FedAvg', 'FedBN', *OURS)  # of Figure 4
 CLIENTS, MOST = 2, 128  # of Figure 1, and examples of each
 SHOWN = 3  # images of every hospital in Figure 2
 TOGETHER = 16  # test images that are segmented at once, of which one is shown
@@ -105,7 +105,7 @@ def classes(study: Study) -> None:
 
 
 def outlines(study: Study) -> None:
-    """Figure 4: a test image of every client, its truth, and what three methods find with the model a client uses."""
+    """Figure 4: a test image of every client, its truth, and what the methods find with the model a client uses."""
     need(study, 'segmentation', '--figure=4')
     found = {method: _segmented(folder_of(study, method)) for method in COMPARED}
     federation = load_federation(study.config)

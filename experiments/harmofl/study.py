@@ -20,6 +20,7 @@ BASELINES: dict[str, tuple[str, dict[str, Any]]] = {
     'FedNova': ('fednova', {}),
     'FedAdam': ('fedadam', {}),
     'FedBN': ('fedbn', {}),
+    'SiloBN': ('silobn', {}),
     'MOON': ('moon', {}),
 }
 OURS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -48,12 +49,24 @@ def scores(folder: pathlib.Path) -> tuple[tuple[str, ...], list[Cell]]:
     Scores are those of the model a client would use: the global one, or with FedBN its own. The last std is that of the
     clients' means with ddof 1, as in the paper.
     """
-    summary = results.read_json(folder / output.SUMMARY)
-    who = 'group' if summary['groups'] else 'client'
-    found = (summary['deployed'] or summary['metrics'])[f'{who}_{summary["score"]}']
+    summary, metrics = _deployed(folder)
+    found = metrics[f'{"group" if summary["groups"] else "client"}_{summary["score"]}']
     mean, std = (100 * np.array(found[key], np.float64) for key in ('mean', 'std'))
     names = tuple(summary['groups']) or tuple(f'client {n}' for n in range(len(mean)))
     return names, [*zip(mean.tolist(), std.tolist(), strict=True), (float(mean.mean()), float(mean.std(ddof=1)))]
+
+
+def foreground(folder: pathlib.Path) -> Cell:
+    """Dice without the background in percent, the mean and the deviation (ddof 1) over hospitals."""
+    _, metrics = _deployed(folder)
+    each = 100 * np.atleast_1d(metrics.get('group_dice_foreground', metrics['dice_foreground'])['mean'])
+    return float(each.mean()), float(each.std(ddof=1)) if len(each) > 1 else float('nan')
+
+
+def _deployed(folder: pathlib.Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The summary of a run, and in it the numbers of the model that a client would use."""
+    summary = results.read_json(folder / output.SUMMARY)
+    return summary, summary['deployed'] or summary['metrics']
 
 
 def curve(folder: pathlib.Path) -> tuple[np.ndarray, np.ndarray]:
@@ -79,6 +92,6 @@ def why_not_comparable(study: Study, paper: str) -> str:
     side = 'x'.join(map(str, data['shape']))
     return (
         f'Ours: {data["name"]}, {sum(data["train"])} training images of {side}, {config.model}, {config.rounds} '
-        f'rounds, seeds {", ".join(map(str, config.seeds))} (deviation over them in brackets; in the last column that '
+        f'rounds, seeds {", ".join(map(str, config.seeds))} (deviation over them in brackets; from Avg. on that '
         f'over clients). The paper: {paper}. Compare methods within a column, not numbers across.'
     )

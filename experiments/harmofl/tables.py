@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from experiments.harmofl import published
-from experiments.harmofl.study import HERE, METHODS, folder_of, need, scores, why_not_comparable
+from experiments.harmofl.study import HERE, METHODS, folder_of, foreground, need, scores, why_not_comparable
 from experiments.study import Study, cell, main, markdown
 
 TASKS = {'1': 'segmentation', '2': 'classification'}
@@ -21,16 +21,19 @@ PAPER = {
 def show(study: Study, table: str) -> None:
     """Every method and both readings of HarmoFL, client by client, beside the paper's rows."""
     need(study, TASKS[table], f'--table={table}')
-    found = {method: scores(folder_of(study, method)) for method in METHODS}
-    names, _ = found['FedAvg']
+    folders = {method: folder_of(study, method) for method in METHODS}
+    names, _ = scores(folders['FedAvg'])
+    more = {'foreground': foreground} if TASKS[table] == 'segmentation' else {}
+    columns = (*names, 'Avg.', *more)
     ours, rows = {}, []
-    for method, (_, cells) in found.items():
-        ours[method] = dict(zip((*names, 'Avg.'), cells, strict=True))
+    for method, folder in folders.items():
+        cells = [*scores(folder)[1], *(measured(folder) for measured in more.values())]
+        ours[method] = dict(zip(columns, cells, strict=True))
         rows.append([method, 'ours', *map(cell, cells)])
         for where, paper in published.TABLES[table].items():
             if method in paper:
-                rows.append(['', f'paper, {where}', *_fitted(paper[method], len(names))])
-    lines = [*markdown(['method', 'from', *names, 'Avg.'], rows), '', why_not_comparable(study, PAPER[table])]
+                rows.append(['', f'paper, {where}', *_fitted(paper[method], len(names)), *[''] * len(more)])
+    lines = [*markdown(['method', 'from', *columns], rows), '', why_not_comparable(study, PAPER[table])]
     study.write(f'table{table}', lines, ours)
 
 

@@ -106,7 +106,7 @@ def _specify(model, task, methods, sizes, example, base, rounds, preprocess, aug
         example=np.asarray(example),
         rounds=rounds,
         lr=lr,
-        momentum=base.momentum if base.optimizer == 'sgd' else 0.0,
+        momentum=base.momentum if base.optimizer == 'sgd' and not base.keep_optimizer else 0.0,
     )
     lengths = {int(n) for n in sizes if n > 0}
     spec = Spec(

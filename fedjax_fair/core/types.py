@@ -114,7 +114,10 @@ class Tests:
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """Facts every hook may read. ``build`` fills them in, so a factory takes only its hyper-parameters."""
+    """Facts every hook may read. ``build`` fills them in, so a factory takes only its hyper-parameters.
+
+    ``momentum`` is that of local SGD which starts from rest in every round; else 0.
+    """
 
     num_clients: int
     sizes: np.ndarray

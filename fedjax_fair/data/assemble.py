@@ -43,6 +43,7 @@ SPLITS: dict[str, dict[str, Any]] = {
     'site': {},
 }
 GROUPED = ('domain', 'site')
+NEEDED = 'every site or domain needs one (--join_sites makes one of all those that lack them)'
 
 
 def federate(
@@ -93,7 +94,7 @@ def assemble(
     train = train.take(used)
     facts = (num_classes, groups, group_of, train.class_names, description, train.task)
     labels = None if train.targets is train.y else train.y
-    return Federation(name, train.x, train.targets, table, sizes, tests, *facts, labels)
+    return Federation(name, train.x, train.targets, table, sizes, tests, *facts, labels, cluster_of=train.cluster_of)
 
 
 def _compact(clients: partition.Clients, total: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -176,9 +177,9 @@ def clients_of_each(domains: int, num_clients: int | None, clients_per_domain: i
 def _group_tests(test: Pool, group_of: np.ndarray, name: str) -> Tests:
     chosen = [np.flatnonzero(test.origin == g) for g in range(len(test.groups))]
     if missing := [test.groups[g] for g, rows in enumerate(chosen) if not len(rows)]:
-        raise ValueError(f'--scenario={name}: no test example for {", ".join(missing)}; every site or domain needs one')
+        raise ValueError(f'--scenario={name}: no test example for {", ".join(missing)}; {NEEDED}')
     if missing := [test.groups[g] for g in range(len(test.groups)) if g not in group_of]:
-        raise ValueError(f'--scenario={name}: no training example for {", ".join(missing)}; every site needs one')
+        raise ValueError(f'--scenario={name}: no training example for {", ".join(missing)}; {NEEDED}')
     return stack_tests([(test.x[rows], test.targets[rows]) for rows in chosen], group_of, test.groups)
 
 

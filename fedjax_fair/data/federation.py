@@ -21,6 +21,7 @@ class Federation:
     each client's domain or site in ``groups``; both are empty where a federation has none. ``y`` holds what ``task``
     learns: classes ``[T]``, labels ``[T, K]`` or masks ``[T, H, W]``; ``labels[T]`` are the classes of examples with
     masks, which ``class_names`` names then. ``validation`` is a test set of every client's own to choose models by.
+    Examples of one slide or patient have the same number in ``cluster_of[T]``, where the data tell.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Federation:
     task: str = 'classification'
     labels: np.ndarray | None = None
     validation: Tests | None = None
+    cluster_of: np.ndarray | None = None
 
     @property
     def num_clients(self) -> int:

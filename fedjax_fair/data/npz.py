@@ -13,6 +13,9 @@ Several files are several domains, each named after its file. ``site`` may hold 
 strings; ``split`` holds train/test/val or 0/1/2; examples with equal ``group`` (slide, patient) never sit on both
 sides of a drawn split. Validation examples (``val_images``, ``split`` = val) are used neither for training nor for
 testing. Where nothing says what is for testing, a stratified 20 % is drawn. Pickled arrays are never loaded.
+
+``keys`` gives roles to arrays of other names, ``site:hospital``; ``split:-`` leaves the file's own ``split`` unread, as
+if there were none, and so with any role.
 """
 
 from __future__ import annotations
@@ -31,6 +34,7 @@ from fedjax_fair.data.resize import with_channels
 
 ROLES = ('images', 'labels', 'masks', 'site', 'split', 'is_test', 'group', 'class_names', 'site_names')
 PARTS = {'train': TRAIN, 'test': TEST, 'val': VAL}
+UNREAD = '-'  # in the place of an array: the role is not read
 SPLIT_NAMES = {**PARTS, 'training': TRAIN, 'testing': TEST, 'valid': VAL, 'validation': VAL}
 
 
@@ -43,12 +47,19 @@ class _File(NamedTuple):
     used: set[str]
 
     def __contains__(self, role: object) -> bool:
-        return self.keys.get(str(role), role) in self.archive.files
+        name = self.keys.get(str(role), role)
+        return name != UNREAD and name in self.archive.files
+
+    def named(self) -> list[tuple[str, str]]:
+        """The roles that the user gives to arrays, and the arrays."""
+        return [(role, name) for role, name in self.keys.items() if name != UNREAD]
 
     def read(self, role: str, length: int | None = None) -> np.ndarray:
         """The array of a role; ``length`` is the length it must have."""
         self.used.add(role)
         name = self.keys.get(role, role)
+        if name == UNREAD:
+            raise ValueError(f'--npz_keys={role}:{UNREAD}: {self.path.name} cannot be used without {role}')
         if name not in self.archive.files:
             found = ', '.join(sorted(self.archive.files))
             raise ValueError(f'--scenario: {self.path.name} has no array {name!r}; it holds {found}')
@@ -71,6 +82,8 @@ def parse_keys(keys: str | None) -> dict[str, str]:
 
     >>> parse_keys('site:hospital,labels:y')
     {'site': 'hospital', 'labels': 'y'}
+
+    The array ``-`` means that the role is not read.
     """
     pairs = [pair.partition(':') for pair in (keys or '').split(',') if pair.strip()]
     for role, colon, array in pairs:
@@ -87,14 +100,20 @@ def parse_keys(keys: str | None) -> dict[str, str]:
 
 
 def read_npz(
-    paths: str, keys: str | None = None, image_size: int | None = None, seed: int = 0, task: str | None = None
+    paths: str,
+    keys: str | None = None,
+    image_size: int | None = None,
+    seed: int = 0,
+    task: str | None = None,
+    join_sites: bool = False,
 ) -> Pool:
     """Read comma-separated files into :class:`Pool` of one image shape.
 
     ``keys`` renames arrays (``'site:hospital,train_images:x_train'``). Images are fitted into ``image_size`` squares
     (default: the most common size), grey ones repeated to RGB where both occur. uint8 and float images keep their
     values; floats become float32. ``seed`` draws the test set where the files have none. ``task`` says what is to be
-    learned where the files leave a choice.
+    learned where the files leave a choice. ``join_sites`` makes one of the sites that are too small, see
+    :func:`~fedjax_fair.data.parts.merge`.
     """
     chosen = named_paths(paths)
     if len({p.stem for p in chosen}) != len(chosen) or not chosen:
@@ -111,7 +130,7 @@ def read_npz(
             _check_keys_read(file)
     if len(set(names)) > 1:
         raise ValueError(f'--scenario=npz:{paths}: the files name their classes differently: {sorted(set(names))}')
-    return merge(parts, names[0] if names else (), image_size, seed, task)
+    return merge(parts, names[0] if names else (), image_size, seed, task, join_sites)
 
 
 def _open(path: pathlib.Path) -> np.lib.npyio.NpzFile:
@@ -127,13 +146,13 @@ def _open(path: pathlib.Path) -> np.lib.npyio.NpzFile:
 
 
 def _check_keys_exist(file: _File) -> None:
-    if missing := [f'{role}:{name}' for role, name in file.keys.items() if name not in file.archive.files]:
+    if missing := [f'{role}:{name}' for role, name in file.named() if name not in file.archive.files]:
         found = ', '.join(sorted(file.archive.files))
         raise ValueError(f'--npz_keys={missing[0]}: {file.path.name} has no such array; it holds {found}')
 
 
 def _check_keys_read(file: _File) -> None:
-    if unread := [f'{role}:{name}' for role, name in file.keys.items() if role not in file.used]:
+    if unread := [f'{role}:{name}' for role, name in file.named() if role not in file.used]:
         read = ', '.join(sorted(file.used))
         raise ValueError(f'--npz_keys={unread[0]} is not read in the layout of {file.path.name}, which reads {read}')
 

@@ -12,6 +12,7 @@ from fedjax_fair.data.resize import resize_images, resize_masks, with_channels
 
 TRAIN, TEST, VAL = 0, 1, 2
 UNKNOWN = -1  # nothing says whether an example is for training or testing
+OTHER = 'other'  # the name of sites that are joined
 
 
 class Part(NamedTuple):
@@ -32,25 +33,36 @@ class Part(NamedTuple):
 
 
 def merge(
-    parts: Sequence[Part], class_names: tuple[str, ...], image_size: int | None, seed: int, task: str | None = None
+    parts: Sequence[Part],
+    class_names: tuple[str, ...],
+    image_size: int | None,
+    seed: int,
+    task: str | None = None,
+    join_sites: bool = False,
 ) -> Pool:
     """One table of all parts: one image shape, sites numbered as they appear, a test set drawn where none is given.
 
-    Validation examples are left out. Masks are kept where all parts have them, resized with their images.
+    Validation examples are left out. Masks are kept where all parts have them, resized with their images. With
+    ``join_sites`` the sites that cannot be both trained on and tested become one, 'other': those that lack training or
+    test examples, or where these are to be drawn have fewer than two groups (or examples, where there are no groups).
     """
     x = one_shape([p.images for p in parts], image_size)
     if len({p.labels.shape[1:] for p in parts}) > 1:
         raise ValueError('--scenario: labels must have one shape in all files and parts')
     y = np.concatenate([p.labels for p in parts])
     _check_labels(y, class_names, parts)
-    group_of, groups = _number_sites(parts)
-    split = np.concatenate([p.split for p in parts])
+    split, clusters = np.concatenate([p.split for p in parts]), _clusters(parts)
+    site = _sites(parts)
+    if join_sites:
+        site = _joined(site, split, clusters)
+    group_of, groups = _numbered(site)
     masks = [resize_masks(p.masks, x.shape[1:3]) for p in parts if p.masks is not None]
     kept = np.concatenate(masks) if len(masks) == len(parts) else None
-    pool = Pool(x, y, split == TEST, group_of, groups, class_names, kept, task or _natural_task(y, parts))
+    task = task or _natural_task(y, parts)
+    pool = Pool(x, y, split == TEST, group_of, groups, class_names, kept, task, clusters)
     _check_task(pool, parts)
     if len(rows := np.flatnonzero(split == UNKNOWN)):
-        around = (None if a is None else a[rows] for a in (group_of, _clusters(parts)))
+        around = (None if a is None else a[rows] for a in (group_of, clusters))
         split[rows] = np.where(stratified_split(pool.strata[rows], seed, *around), TEST, TRAIN)
     return pool._replace(held_out=split == TEST).take(split != VAL)
 
@@ -118,23 +130,39 @@ def _check_labels(y: np.ndarray, class_names: tuple[str, ...], parts: Sequence[P
         raise ValueError(f'--scenario: {source}: label {y.max()} is out of range for {len(y)} examples; number from 0')
 
 
-def _number_sites(parts: Sequence[Part]) -> tuple[np.ndarray | None, tuple[str, ...]]:
-    """Sites as numbers and their names; None and () where no part has sites."""
+def _sites(parts: Sequence[Part]) -> np.ndarray | None:
+    """The site of every example by name; None where no part has sites."""
     sites = [p.site for p in parts if p.site is not None]
-    if not sites:
-        return None, ()
-    if len(sites) < len(parts):
+    if sites and len(sites) < len(parts):
         raise ValueError(f'--scenario: {parts[0].source} gives sites for some of its images only; give them for all')
-    site = np.concatenate(sites)
+    return np.concatenate(sites) if sites else None
+
+
+def _joined(site: np.ndarray | None, split: np.ndarray, clusters: np.ndarray | None) -> np.ndarray:
+    """Sites with OTHER in the place of all that cannot be both trained on and tested."""
+    if site is None:
+        raise ValueError('--join_sites=true: these examples have no sites or domains')
+    drawn = np.flatnonzero(split == UNKNOWN)
+    _, first = np.unique(drawn if clusters is None else clusters[drawn], return_index=True)
+    names, count = np.unique(site[drawn[first]], return_counts=True)  # a group counts where its first example is
+    known = np.intersect1d(*(site[split == side] for side in (TRAIN, TEST)))
+    return np.where(np.isin(site, np.concatenate([names[count > 1], known])), site, OTHER)
+
+
+def _numbered(site: np.ndarray | None) -> tuple[np.ndarray | None, tuple[str, ...]]:
+    """Sites as numbers, in the order in which they appear, and their names; None and () where there are none."""
+    if site is None:
+        return None, ()
     names, first, inverse = np.unique(site, return_index=True, return_inverse=True)
     order = np.argsort(first)
     return np.argsort(order)[inverse].astype(np.int32), tuple(names[order].tolist())
 
 
 def _clusters(parts: Sequence[Part]) -> np.ndarray | None:
-    """Names of what belongs together; an example of a part without groups stands alone."""
+    """Examples that belong together have one number; an example of a part without groups stands alone."""
     if all(p.group is None for p in parts):
         return None
     alone = [[f'alone {k} {i}' for i in range(len(p.labels))] for k, p in enumerate(parts)]
     pairs = zip(alone, (p.group for p in parts), strict=True)
-    return np.concatenate([np.array(names) if group is None else group.astype(str) for names, group in pairs])
+    names = np.concatenate([np.array(names) if group is None else group.astype(str) for names, group in pairs])
+    return np.unique(names, return_inverse=True)[1].astype(np.int32)

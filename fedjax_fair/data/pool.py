@@ -15,6 +15,7 @@ class Pool(NamedTuple):
     ``x[T, ...]`` is uint8 or float32, ``y[T]`` int32 class labels (``[T, K]`` zeros and ones for a multi-label task),
     ``held_out[T]`` True for test examples, ``group_of[T]`` the domain or site of each as an index into ``groups`` (None
     where there are none), ``masks`` pixel labels ``[T, H, W]`` where a source has them, ``task`` what is to be learned.
+    Examples of one slide or patient have the same number in ``cluster_of[T]``, where a source tells.
     """
 
     x: np.ndarray
@@ -25,6 +26,7 @@ class Pool(NamedTuple):
     class_names: tuple[str, ...] = ()
     masks: np.ndarray | None = None
     task: str = 'classification'
+    cluster_of: np.ndarray | None = None
 
     @property
     def num_classes(self) -> int:
@@ -54,9 +56,10 @@ class Pool(NamedTuple):
         """The examples that the boolean mask ``chosen`` marks; all of them are not copied."""
         if chosen.all():
             return self
-        group_of, masks = (None if a is None else a[chosen] for a in (self.group_of, self.masks))
+        maybe = (self.group_of, self.masks, self.cluster_of)
+        group_of, masks, cluster_of = (None if a is None else a[chosen] for a in maybe)
         x, y, held_out = (a[chosen] for a in (self.x, self.y, self.held_out))
-        return self._replace(x=x, y=y, held_out=held_out, group_of=group_of, masks=masks)
+        return self._replace(x=x, y=y, held_out=held_out, group_of=group_of, masks=masks, cluster_of=cluster_of)
 
 
 def stratified_split(

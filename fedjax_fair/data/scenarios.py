@@ -149,13 +149,15 @@ def npz(
     clients_per_domain: int | None = None,
     client_sizes: Sequence[int] | None = None,
     truncate: bool = False,
+    join_sites: bool = False,
 ) -> Federation:
     """Arrays of one's own: see :mod:`fedjax_fair.data.npz` for the layouts and :class:`Split` for the partition.
 
     Without ``split_by`` files with sites or domains give one client per site, or ``clients_per_domain`` clients of
-    each where that (or ``num_clients`` or ``client_sizes``) is given; files without give 10 clients, iid.
+    each where that (or ``num_clients`` or ``client_sizes``) is given; files without give 10 clients, iid. With
+    ``join_sites`` sites that cannot be both trained on and tested are one, 'other'.
     """
-    pool = read_npz(paths, npz_keys, image_size, data_seed, task)
+    pool = read_npz(paths, npz_keys, image_size, data_seed, task, join_sites)
     sizes = None if client_sizes is None else tuple(client_sizes)
     split = Split(split_by, num_clients, alpha, classes_per_client, clients_per_domain, sizes, truncate)
     return _of_files(pool, 'npz', paths, split, data_seed, test_size)
@@ -259,6 +261,7 @@ def make_scenario(
     test_size: int | None = None,
     task: str | None = None,
     truncate: bool = False,
+    join_sites: bool = False,
 ) -> Federation:
     """The federation ``spec`` names: one of :data:`SCENARIOS`, with its argument where it takes one.
 

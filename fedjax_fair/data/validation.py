@@ -12,7 +12,8 @@ from fedjax_fair.data.federation import Federation, index_table, stack_tests
 def with_validation(federation: Federation, share: float, seed: int = 0) -> Federation:
     """Keep ``floor(share n)`` of each client's ``n`` training examples, drawn by its number, to validate on.
 
-    The draw is of examples: those of one slide or patient may come to lie on both sides. No test example is touched.
+    Where the data tell which examples are of one slide or patient, these are drawn whole: as many as fit into that
+    number, at least one. No test example is touched.
     """
     train, held = [], []
     for client, (row, size) in enumerate(zip(federation.index, federation.sizes, strict=True)):
@@ -22,10 +23,25 @@ def with_validation(federation: Federation, share: float, seed: int = 0) -> Fede
                 f'--validation={share} of the {size} examples of client {client} are {count}; each client needs at '
                 f'least one to validate on and one to train on'
             )
-        order = np.random.default_rng([seed, client]).permutation(int(size))
-        train.append(row[np.sort(order[count:])])
-        held.append(row[np.sort(order[:count])])
+        own = row[:size]
+        clusters = np.arange(size) if federation.cluster_of is None else federation.cluster_of[own]
+        chosen = _drawn(clusters, count, np.random.default_rng([seed, client]))
+        if chosen.all():
+            raise ValueError(
+                f'--validation={share}: all {size} examples of client {client} are of one group (slide, patient), '
+                'which cannot be both validated and trained on; choose --validation=0 or clients of more groups'
+            )
+        train.append(own[~chosen])
+        held.append(own[chosen])
     index, sizes = index_table(train)
     names = [f'client {n}' for n in range(len(held))]
     sets = stack_tests([(federation.x[rows], federation.y[rows]) for rows in held], np.arange(len(held)), names)
     return dataclasses.replace(federation, index=index, sizes=sizes, validation=sets)
+
+
+def _drawn(clusters: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
+    """Which examples belong to the first clusters, in a random order, that are no more than ``count`` examples."""
+    _, cluster, sizes = np.unique(clusters, return_inverse=True, return_counts=True)
+    order = rng.permutation(len(sizes))
+    fitting = int(np.sum(np.cumsum(sizes[order]) <= count))
+    return np.isin(cluster, order[: max(1, fitting)])

@@ -97,8 +97,8 @@ def harmofl(alpha: float = 0.05, decay: float = 0.1, band: str = 'full', keep_op
     """HarmoFL as the paper has it: amplitude normalisation and weight perturbation, one client one vote.
 
     :func:`amp_norm` (``decay``, ``band``) and :func:`perturb` (``alpha``). Optimisers of clients live on from round to
-    round, as in the published code, unless ``keep_optimizer`` is false. ``amp_norm+uniform`` and ``perturb+uniform``
-    are its two halves.
+    round, as in the published code, unless ``keep_optimizer`` is false, whatever the setting of that name says.
+    ``amp_norm+uniform`` and ``perturb+uniform`` are its two halves.
     """
     return _harmofl(amp_norm(band, decay), alpha, keep_optimizer)
 
@@ -113,5 +113,5 @@ def harmofl_release(alpha: float = 0.05, keep_optimizer: bool = True) -> list[Me
 
 
 def _harmofl(harmonized: list[Method], alpha, keep_optimizer: bool) -> list[Method]:
-    local = {'keep_optimizer': True} if keep_optimizer else {}
+    local = {'keep_optimizer': keep_optimizer}
     return [*harmonized, *(m._replace(local=local) for m in perturb(alpha)), *uniform()]

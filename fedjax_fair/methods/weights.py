@@ -104,7 +104,8 @@ def fednova() -> list[Method]:
     step is ``sum v a^2 / (sum v a)^2`` times their mean, which also holds when other scores join.
 
     Reference: Wang et al., Tackling the Objective Inconsistency Problem in Heterogeneous Federated Optimization,
-    NeurIPS 2020. For optimisers other than SGD ``a_k`` is the number of steps.
+    NeurIPS 2020. For optimisers other than SGD ``a_k`` is the number of steps, and so it is for momentum that clients
+    keep from round to round: it does not start from rest, and in the long run a step is worth as much as any other.
     """
 
     def mass(view):

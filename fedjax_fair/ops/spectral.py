@@ -96,16 +96,21 @@ def _half(amplitude: Array) -> Array:
 
 def _with_mean(images: Array, amplitude: Array) -> Array:
     """The mean of every channel replaced, keeping its sign: what a new zero frequency comes to."""
+    pixels = images.shape[1] * images.shape[2]
     mean = jnp.mean(images, axis=(1, 2), keepdims=True)
-    new = (amplitude / (images.shape[1] * images.shape[2]))[None, None, None]
-    return images - mean + jnp.where(mean < 0, -new, new)
+    new = (amplitude / pixels)[None, None, None]
+    return images - mean + jnp.where(pixels * mean < -_rounding(images), -new, new)
+
+
+def _rounding(images: Array) -> Array:
+    """How large a coefficient that is zero may come out: ``[B, 1, 1, C]``."""
+    return jnp.finfo(images.dtype).eps * jnp.sum(jnp.abs(images), axis=(1, 2), keepdims=True)
 
 
 def _with_band(images: Array, amplitude: Array, band: Band) -> Array:
     height, width = images.shape[1:3]
     spectrum = jnp.fft.rfft2(images, axes=(1, 2))
-    rounding = jnp.finfo(images.dtype).eps * jnp.sum(jnp.abs(images), axis=(1, 2), keepdims=True)
-    zero = jnp.abs(spectrum) <= rounding
+    zero = jnp.abs(spectrum) <= _rounding(images)
     safe = jnp.where(zero, 1, spectrum)
     new = _half(amplitude)[None]
     factor = new / jnp.abs(safe)

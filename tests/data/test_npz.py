@@ -100,6 +100,47 @@ def test_keys_rename_and_string_splits_keep_validation_out(tmp_path):
     np.testing.assert_array_equal(np.array(pool.groups)[pool.group_of], hospital[:32])
 
 
+def test_a_role_given_to_no_array_is_not_read(sites):
+    path = save(sites.pop('path'), **sites, split=np.full(60, 'test'), site_names=np.array(['a', 'b', 'c']))
+    assert read_npz(path).held_out.all()
+    np.testing.assert_array_equal(read_npz(path, 'split:-').held_out, sites['is_test'])
+    drawn = read_npz(path, 'split:-,is_test:-,site_names:-,group:-')
+    assert drawn.held_out.sum() == 9 and drawn.groups == ('0', '1', '2')
+    assert read_npz(path, 'split:-,site:-').groups == ()
+    with pytest.raises(ValueError, match=r'--npz_keys=labels:-: sites\.npz cannot be used without labels'):
+        read_npz(path, 'labels:-')
+
+
+def test_sites_of_one_slide_are_joined_before_the_split_is_drawn(tmp_path):
+    """Slides of three images; A has three slides, B and D one, C two."""
+    slide = np.repeat(np.arange(7), 3)
+    site = np.array(list('BAAADCC'))[slide]
+    path = save(tmp_path / 's.npz', images=images(21, 4, 4), labels=np.zeros(21, int), slide=slide, site=site)
+    apart = make_scenario(f'npz:{path}', npz_keys='group:-', join_sites=True)  # examples that stand alone
+    assert apart.groups == tuple('BADC')
+    with pytest.raises(ValueError, match=r'no test example for B, D; every site or domain needs one \(--join_sites'):
+        make_scenario(f'npz:{path}', npz_keys='group:slide')
+    made = make_scenario(f'npz:{path}', npz_keys='group:slide', join_sites=True)
+    assert made.groups == made.tests.names == ('other', 'A', 'C')
+    assert made.sizes.tolist() == [3, 6, 3] and made.tests.mask.sum(1).tolist() == [3, 3, 3]
+    held = read_npz(path, 'group:slide', join_sites=True).held_out.reshape(7, 3)
+    assert (held.all(1) | ~held.any(1)).all()
+    np.testing.assert_array_equal(made.cluster_of, slide[~held.ravel()])  # known to the clients, to validate by
+
+
+def test_sites_that_lack_a_side_are_joined_where_the_file_gives_the_split(sites):
+    path = sites.pop('path')
+    sites['site'] = np.where(np.arange(60) < 4, 3, sites['site'])
+    sites['is_test'] = np.where(sites['site'] == 1, 0, np.where(sites['site'] == 2, 1, sites['is_test']))
+    made = make_scenario('npz:' + save(path, **sites), join_sites=True)
+    assert made.groups == ('3', '0', 'other') and made.sizes.tolist() == [3, 12, 20]
+    assert made.tests.mask.sum(1).tolist() == [1, 4, 20]
+    same = make_scenario('npz:' + save(path, **(sites | {'is_test': np.arange(60) % 2})), join_sites=True)
+    assert same.groups == ('3', '0', '1', '2')
+    with pytest.raises(ValueError, match='--join_sites=true: these examples have no sites'):
+        make_scenario(f'npz:{path}', npz_keys='site:-', join_sites=True)
+
+
 def test_keras_style_names(tmp_path):
     data = {
         'x_train': images(20, 4, 4),

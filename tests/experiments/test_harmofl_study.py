@@ -2,12 +2,13 @@
 
 import dataclasses
 import json
+import math
 
 import numpy as np
 import pytest
 
 from experiments.harmofl import figures, pictures, published, tables
-from experiments.harmofl.study import CURVES, HERE, METHODS, OURS, curve, need, scores
+from experiments.harmofl.study import CURVES, HERE, METHODS, OURS, curve, foreground, need, scores
 from experiments.study import Study
 from fedjax_fair.core.engine import as_float
 from fedjax_fair.data import make_scenario
@@ -54,6 +55,7 @@ def test_the_presets_are_the_papers_hospitals():
             options['client_sizes'] = [int(n) for n in words['client_sizes'].split(',')]
         data = make_scenario(words['scenario'], **options, test_size=1, image_size=16)
         assert data.sizes.tolist() == sizes and data.task == words.get('task', 'classification')
+        assert int(words['rounds']) * int(words['local_epochs']) % math.lcm(*figures.EPOCHS) == 0  # Figure 5b
 
 
 @pytest.fixture(scope='module')
@@ -108,6 +110,10 @@ def test_outlines_are_drawn_with_the_models_of_clients(tmp_path, monkeypatch):
     folder = study.run('fedbn')[0]
     found = pictures._segmented(folder)
     assert found.shape == (3, 4, 16, 16) and set(np.unique(found)) <= {0, 1}
+    each = 100 * np.array(
+        json.loads((folder / 'summary.json').read_text())['deployed']['group_dice_foreground']['mean']
+    )
+    assert foreground(folder) == pytest.approx((each.mean(), each.std(ddof=1)))
     monkeypatch.setattr(pictures, 'folder_of', lambda study, method: folder)
     figures.FIGURES['4'](study)
     assert (tmp_path / 'figure4.png').stat().st_size > 5_000
@@ -126,15 +132,18 @@ def asked(monkeypatch):
     cells = [(50.0, 1.0), (70.0, 2.0), (60.0, 10.0)]
     for module in (tables, figures):
         monkeypatch.setattr(module, 'scores', lambda folder: (('A', 'B'), cells))
+    monkeypatch.setattr(tables, 'foreground', lambda folder: (40.0, 3.0))
     monkeypatch.setattr(figures, 'curve', lambda folder: (np.array([1, 2, 3]), np.ones((2, 3))))
     return found
 
 
 def test_tables_have_the_papers_shape(asked, tmp_path):
-    for table, config, lines in (('1', NUCLEI, 2 + 11 + 14), ('2', SMALL, 2 + 11 + 7)):
+    for table, config, lines in (('1', NUCLEI, 2 + 12 + 14), ('2', SMALL, 2 + 12 + 7)):
         tables.show(Study(config, tmp_path), table)
         text = (tmp_path / f'table{table}.md').read_text().splitlines()
         assert len([line for line in text if line.startswith('|')]) == lines, table
+        ours = json.loads((tmp_path / f'table{table}.json').read_text())['numbers']['SiloBN']
+        assert ours.get('foreground') == ([40.0, 3.0] if table == '1' else None)
     for recipe in ('harmofl', 'harmofl_release', 'amp_norm+uniform'):
         assert (recipe, {'norm': 'stateless'}) in asked
     assert ('fedbn', {}) in asked
@@ -148,3 +157,6 @@ def test_figures_of_the_ablation(asked, figure, lines, values, tmp_path):
     assert len(numbers) == lines and all(len(line) == values for line in numbers.values())
     if figure == '5b':  # rounds times epochs stay the same
         assert ('fedbn', {'local_epochs': 4, 'rounds': 2, 'eval_every': 1}) in asked and ('fedbn', {}) in asked
+        assert 'Epochs trained in all: 8, 8, 8, 8.' in (tmp_path / 'figure5b.md').read_text()
+        figures.FIGURES[figure](Study(dataclasses.replace(SMALL, rounds=10), tmp_path))
+        assert 'Epochs trained in all: 10, 10, 8, 8.' in (tmp_path / 'figure5b.md').read_text()

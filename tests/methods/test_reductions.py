@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from lab import FEDERATION, LOCAL, SIZES, algorithm, assert_close
 
-from fedjax_fair.core import Local, build
+from fedjax_fair.core import Local, Model, Output, build
 from fedjax_fair.core.client_map import ClientMap
+from fedjax_fair.data.federation import Examples, cohort_of, index_table
 from fedjax_fair.methods import defaults, make_methods, resolve_hyper
 from fedjax_fair.methods.weights import step_mass
 from fedjax_fair.metrics import classification
@@ -89,6 +90,47 @@ def test_step_mass_is_the_l1_norm_of_what_momentum_accumulates():
         for steps in (1, 4, 9):
             weights = [sum(momentum**j for j in range(steps - i)) for i in range(steps)]
             np.testing.assert_allclose(step_mass(jnp.asarray(float(steps)), momentum), sum(weights), rtol=1e-5)
+
+
+@pytest.mark.parametrize('keep', [False, True])
+def test_fednova_with_momentum_and_unequal_steps_written_out(keep):
+    """Momentum from rest counts as what it accumulates; kept momentum makes every step count the same.
+
+    A client's examples are all alike, so that their order does not matter.
+    """
+    sizes, lr, momentum = np.array([12, 5, 3]), 0.2, 0.9
+    steps, p = np.array([3, 2, 1]), sizes / 20
+    points, labels = RNG.normal(size=(3, 4)), np.array([0, 1, 2])
+
+    def trained(w, velocity, client):
+        for _ in range(steps[client]):
+            scores = np.exp(points[client] @ w)
+            velocity = momentum * velocity + np.outer(points[client], scores / scores.sum() - np.eye(3)[labels[client]])
+            w = w - lr * velocity
+        return w, velocity
+
+    accumulated = [sum(momentum**j for i in range(s) for j in range(s - i)) for s in steps]
+    mass = steps if keep else np.array(accumulated)
+    w, velocities = np.zeros((4, 3)), np.zeros((3, 4, 3))
+    for _ in range(3):
+        ends = [trained(w, v if keep else 0 * v, client) for client, v in enumerate(velocities)]
+        velocities = np.stack([v for _, v in ends])
+        w = w + p @ mass * sum(p[k] * (end - w) / mass[k] for k, (end, _) in enumerate(ends))
+
+    linear = Model(
+        lambda key, x: {'params': {'w': jnp.zeros((4, 3))}, 'batch_stats': {}},
+        lambda variables, x, mask, train, key: Output(x @ variables['params']['w'], x, {}),
+    )
+    local = Local(batch_size=4, lr=lr, momentum=momentum, keep_optimizer=keep)
+    facts = {'sizes': sizes, 'example': np.zeros(4, np.float32), 'local': local}
+    run = build(linear, classification(3), make_methods('fednova'), **facts)
+    index, counts = index_table(np.split(np.arange(20), np.cumsum(sizes)[:-1]))
+    x, y = (np.repeat(a, sizes, axis=0) for a in (points.astype(np.float32), labels.astype(np.int32)))
+    data = Examples(*map(jnp.asarray, (x, y, index, counts)))
+    step, state = jax.jit(run.round), run.init(jax.random.key(0))
+    for _ in range(3):
+        state, _ = step(state, cohort_of(data, jnp.arange(3)), jax.random.key(1))
+    np.testing.assert_allclose(state.variables['params']['w'], w, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize('recipe', ['fedadam', 'fedyogi', 'fedadagrad'])

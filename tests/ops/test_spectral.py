@@ -102,6 +102,18 @@ def test_the_phase_of_nothing_is_zero():
     np.testing.assert_allclose(zeros, np.broadcast_to(amplitude[0, 0] / 63, zeros.shape), rtol=1e-6)
 
 
+def test_a_mean_that_is_rounding_alone_counts_as_positive():
+    """Whatever its sign, and the same in both ways to replace the zero frequency."""
+    x = images((7, 9))
+    x = x - x.mean((1, 2), keepdims=True)
+    x = jnp.concatenate([x, -x])
+    assert 0 < float(jnp.max(jnp.abs(x.mean((1, 2))))) < 1e-6
+    amplitude = mean_amplitude(images((7, 9), seed=1))
+    found = amplitude_normalize(x, amplitude, band='dc')
+    np.testing.assert_allclose(found, amplitude_normalize(x, amplitude, band=0.0), atol=1e-5)
+    np.testing.assert_allclose(found.mean((1, 2)), np.broadcast_to(amplitude[0, 0] / 63, (8, 2)), rtol=1e-4)
+
+
 def test_masked_images_do_not_count():
     x = images((6, 5))
     mask = jnp.array([True, False, True, False])

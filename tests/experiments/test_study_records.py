@@ -1,0 +1,43 @@
+"""What is written of a study: enough to repeat it, and no place of the machine it ran on."""
+
+import hashlib
+import json
+
+import numpy as np
+import pytest
+
+from experiments.study import Study, without_folders
+from fedjax_fair.training import Config
+
+
+@pytest.mark.parametrize(
+    ('word', 'written'),
+    [
+        ('--scenario=npz:/home/me/a.npz', '--scenario=npz:a.npz'),
+        ('--scenario=quality_shift:npz:/my data/a.npz,~/b.npz', '--scenario=quality_shift:npz:a.npz,b.npz'),
+        ('--out=/tmp/runs/x', '--out=x'),
+        ('idx:/data/mnist/', 'idx:mnist'),
+        ('--scenario=npz:$DATA/a.npz,${DATA}/b.npz', '--scenario=npz:$DATA/a.npz,${DATA}/b.npz'),
+        ('--scenario=npz:data/a.npz', '--scenario=npz:data/a.npz'),
+        ('--npz_keys=site:hospital,split:-', '--npz_keys=site:hospital,split:-'),
+    ],
+)
+def test_absolute_paths_are_left_with_their_names(word, written):
+    assert without_folders(word) == written
+
+
+@pytest.mark.parametrize('folder', ['absolute', '$DATA'])
+def test_a_record_names_files_and_never_where_they_lie(folder, tmp_path, monkeypatch):
+    path = tmp_path / 'own.npz'
+    np.savez(path, images=np.zeros((20, 4), np.float32), labels=np.arange(20) % 2)
+    monkeypatch.setenv('DATA', str(tmp_path))
+    scenario = f'npz:{tmp_path if folder == "absolute" else folder}/own.npz'
+    monkeypatch.setattr('sys.argv', ['tables', '--table=1', f'--scenario={scenario}', f'--out={tmp_path}/out'])
+    Study(Config(scenario=scenario, num_clients=2), tmp_path).write('table1', ['a line'], {'a': 1})
+    text = (tmp_path / 'table1.json').read_text()
+    record, shown = json.loads(text), 'npz:own.npz' if folder == 'absolute' else scenario
+    assert str(tmp_path) not in text
+    assert record['settings']['scenario'] == shown
+    assert record['command'].endswith(f' --table=1 --scenario={shown} --out=out')
+    assert record['data']['name'] == 'npz:own' and record['data']['train'] == [8, 8]
+    assert record['data']['sha256'] == {'own.npz': hashlib.sha256(path.read_bytes()).hexdigest()}
