@@ -18,8 +18,10 @@ from fedjax_fair.cli import settings
 from fedjax_fair.cli.main import guarded
 from fedjax_fair.cli.mistakes import fail, one_line
 from fedjax_fair.data.options import named_paths
+from fedjax_fair.methods import RECIPES, make_methods, resolve_hyper
 from fedjax_fair.training import Config, load_federation, output, results, run, use_host_devices
 from fedjax_fair.training.cache import use_compilation_cache
+from fedjax_fair.training.config import check
 from fedjax_fair.training.setup import checked
 
 Cell = tuple[float, float]  # mean and standard deviation
@@ -27,16 +29,27 @@ Cell = tuple[float, float]  # mean and standard deviation
 
 @dataclasses.dataclass(frozen=True)
 class Study:
-    """The settings all runs share and where they are kept."""
+    """The settings all runs share and where they are kept.
+
+    ``config.hyper`` is what the user asks of methods; it applies to every recipe that has the part.
+    """
 
     config: Config
     out: pathlib.Path
     quiet: bool = False
 
+    def settings(self, recipe: str, hyper: Mapping[str, Any] | None = None, **changes: Any) -> Config:
+        """Those of one recipe: the hyper-parameters a table asks for, overruled by the user's for any of its parts."""
+        parts = recipe.split('+')
+        asked = {name: value for name, value in self.config.hyper.items() if name.partition('.')[0] in parts}
+        return dataclasses.replace(self.config, recipe=recipe, hyper={**(hyper or {}), **asked}, **changes)
+
     def run(self, recipe: str, points: Sequence[Mapping[str, float]] = ({},), **changes: Any) -> list[pathlib.Path]:
         """Folders of a recipe's run, one for every point; a finished run is read, a stopped one goes on."""
-        config = dataclasses.replace(self.config, recipe=recipe, **changes)
-        said = {**changes, **changes.get('hyper', {})}
+        config = self.settings(recipe, **changes)
+        for name in set(points[0]) & set(config.hyper):
+            raise ValueError(f'--{name}={config.hyper[name]}: {name} is swept here over all of its values')
+        said = {**changes, **config.hyper}
         name = ','.join(f'{key}={value}' for key, value in said.items() if key != 'hyper') or 'base'
         kind = '' if points[0] == {} else ' over ' + ','.join(points[0])
         folder = self.out / 'runs' / name / (recipe + kind)
@@ -115,10 +128,29 @@ def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     return [line(head), line(['-' * w for w in widths]), *map(line, rows)]
 
 
+def known_hyper(given: Mapping[str, str]) -> dict[str, Any]:
+    """Hyper-parameters for any recipe that has their part, in the order of names and with the types of the defaults.
+
+    >>> known_hyper({'qffl.q': '0.5', 'fedheal.semantics': 'paper'})
+    {'fedheal.semantics': 'paper', 'qffl.q': 0.5}
+    """
+    found: dict[str, Any] = {}
+    for part in sorted({name.partition('.')[0] for name in given}):
+        own = {name: given[name] for name in sorted(given) if name.partition('.')[0] == part}
+        if part not in RECIPES:
+            name, value = next(iter(own.items()))
+            raise ValueError(f'--{name}={value}: {part!r} is not one of {", ".join(RECIPES)}')
+        make_methods(part, own)
+        full = resolve_hyper(part, own)[part]
+        found |= {name: full[name.partition('.')[2]] for name in own}
+    return found
+
+
 def main(show: Callable[[Study, str], None], name: str, choices: Sequence[str], here: pathlib.Path) -> None:
     """An absl program that shows one of ``choices``, chosen by the flag ``name``, with all flags of a run.
 
-    The flag files in the folder ``here`` are its presets.
+    The flag files in the folder ``here`` are its presets. Hyper-parameters, ``--part.key=value``, apply to every recipe
+    that has the part, in the place of what a table asks for.
     """
     presets = tuple(sorted(path.stem for path in here.glob('*.flags')))
     settings.define_flags(flags.FLAGS)
@@ -139,7 +171,8 @@ def main(show: Callable[[Study, str], None], name: str, choices: Sequence[str], 
     def program(argv: Sequence[str]) -> None:
         values = flags.FLAGS
         with guarded(values):
-            config = checked(settings.config_of(values, hyper))
+            config = checked(settings.config_of(values, {}))
+            config = check(dataclasses.replace(config, hyper=known_hyper(hyper)))
             out = pathlib.Path(values.out or f'runs/{here.name}-{values.preset}')
             use_host_devices(config.devices)
             use_compilation_cache()

@@ -13,6 +13,7 @@ import numpy as np
 
 from fedjax_fair.core import Algorithm, FedState, Local, build
 from fedjax_fair.core.client_map import ClientMap, client_mesh
+from fedjax_fair.core.types import Method
 from fedjax_fair.data.federation import cohort_of
 from fedjax_fair.methods import defaults, make_methods
 from fedjax_fair.metrics import classification
@@ -30,22 +31,37 @@ FFL4MIA_PARAMS = ('fc1_weight', 'fc1_bias', 'bn_weight', 'bn_bias', 'fc2_weight'
 FFL4MIA_STATS = ('bn_running_mean', 'bn_running_var')
 
 
-def floats(recipe: str) -> dict[str, float]:
+# Recipes with hyper-parameters that change what a method is, under names of their own.
+VARIANTS: dict[str, tuple[str, dict]] = {
+    'fedheal as written': ('fedheal', {'fedheal.semantics': 'paper'}),
+    'fedheal as released': ('fedheal', {'fedheal.compat_partial': True}),
+    'ditto served': ('ditto', {'ditto.aggregate': 'served'}),
+}
+
+
+def methods_of(name: str, hyper=None) -> list[Method]:
+    """Of a recipe or a variant of one."""
+    recipe, own = VARIANTS.get(name, (name, {}))
+    return make_methods(recipe, own | dict(hyper or {}))
+
+
+def floats(name: str) -> dict[str, float]:
     """The float hyper-parameters of a recipe with their defaults."""
+    recipe, _ = VARIANTS.get(name, (name, {}))
     found = {f'{p}.{k}': v for p in recipe.split('+') for k, v in defaults(p).items()}
     return {k: v for k, v in found.items() if isinstance(v, float)}
 
 
 def federation(recipe: str):
     """The tiny federation, as images where a method needs them."""
-    return IMAGES if any(m.name == 'amp_norm' for m in make_methods(recipe)) else FEDERATION
+    return IMAGES if any(m.name == 'amp_norm' for m in methods_of(recipe)) else FEDERATION
 
 
 def algorithm(recipe: str, hyper=None, client_map=ClientMap(), local=LOCAL, rounds=5) -> Algorithm:
     return build(
         tiny_mlp(batch_norm=True),
         classification(3),
-        make_methods(recipe, hyper),
+        methods_of(recipe, hyper),
         sizes=SIZES,
         example=federation(recipe).x[0],
         local=local,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import pathlib
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import jax
 import numpy as np
@@ -33,29 +34,31 @@ from fedjax_fair.training import finished, load_federation
 
 TAUS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
 SHOWN = 10  # images of every domain
+LONGEST = 100  # rounds of the longer span over which signs are counted
 
 
 def consistency(study: Study) -> None:
-    """Figure 2: one client of each domain, FedAvg: how often every parameter rose in the last rounds."""
-    toy = dataclasses.replace(study.config, clients_per_domain=1, num_clients=None, seeds=study.config.seeds[:1])
-    (folder,) = Study(toy, study.out / 'one_client_per_domain', study.quiet).run('fedavg+watch_signs')
+    """Figure 2: one client of each domain, FedAvg: how often every parameter rose in the last 10 and 100 rounds."""
+    rounds = max(study.config.rounds, LONGEST)
+    own: dict[str, Any] = {'clients_per_domain': 1, 'num_clients': None, 'seeds': study.config.seeds[:1]}
+    config = dataclasses.replace(study.config, rounds=rounds, eval_every=rounds, **own)
+    toy = Study(config, study.out / 'one_client_per_domain', study.quiet)
+    (folder,) = toy.run('fedavg+watch_signs')
     rows = jax.tree.map(lambda leaf: np.asarray(leaf[0]), finished(folder)[1].clients['watch_signs'])
     spans = {span: int(rows['seen'][span].max()) for span in ('short', 'long')}
     layer, falls = _largest(rows['falls'])
     with style.styled():
         figure, axes = style.grid(len(spans), 2, (3.6, 2.8))
-        for place, (ax, (span, rounds)) in enumerate(zip(axes, spans.items(), strict=True)):
+        for place, (ax, (span, last)) in enumerate(zip(axes, spans.items(), strict=True)):
             heights, edges = sign_histogram(falls[span], rows['seen'][span])
-            ax.bar(edges[:-1] * rounds, heights, np.diff(edges) * rounds * 0.9, align='edge', color=style.colour(place))
-            ax.set(
-                title=f'{layer}, last {rounds} rounds', xlabel='rounds in which it rose', ylabel='share of parameters'
-            )
+            ax.bar(edges[:-1] * last, heights, np.diff(edges) * last * 0.9, align='edge', color=style.colour(place))
+            ax.set(title=f'{layer}, last {last} rounds', xlabel='rounds in which it rose', ylabel='share of parameters')
         save(figure, study.out / 'figure2.png')
-    shares = {f'last {rounds} rounds': same_way(rows, span) for span, rounds in spans.items()}
-    table = [[name, *(f'{one[name]:.3f}' for one in shares.values())] for name in next(iter(shares.values()))]
+    shares = {span: same_way(rows, span) for span in spans}
+    table = [[name, *(f'{one[name]:.3f}' for one in shares.values())] for name in shares['long']]
+    head = ['layer', *(f'{span}: last {last} rounds' for span, last in spans.items())]
     note = 'Share of parameters that moved one way in at least 90 % of the rounds, over four clients of a domain each. '
-    lines = [*markdown(['layer', *shares], table), '', note + why_not_comparable(study)]
-    study.write('figure2', lines, shares)
+    study.write('figure2', [*markdown(head, table), '', note + why_not_comparable(toy)], shares)
 
 
 def _largest(falls: Mapping) -> tuple[str, dict[str, np.ndarray]]:
@@ -105,7 +108,8 @@ def rivals(study: Study) -> None:
     """Figure 5: FedHEAL beside the other fair methods."""
     joined = {'FedAvg': 'fedavg', 'AFL': 'fedavg+afl', 'q-FFL': 'fedavg+qffl'}
     lines = {label: folder_of(study, recipe) for label, recipe in joined.items()}
-    lines |= {method: alone(study, method) for method in ('Ditto', 'FedFV', 'FedHEAL')}
+    lines |= {'Ditto': alone(study, 'Ditto, mean of personal models')}
+    lines |= {method: alone(study, method) for method in ('FedFV', 'FedHEAL')}
     _converge(study, 'figure5', {'': lines})
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import pathlib
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,10 +26,24 @@ BASES = {
     'FedProto': 'fedproto',
 }
 PLUGINS = dict(zip(published.PLUGINS, ('', '+afl', '+qffl', '+fedheal'), strict=True))
-ALONE: dict[str, tuple[str, dict[str, Any]]] = {
-    'Ditto': ('ditto', {'ditto.aggregate': 'served'}),
-    'FedFV': ('fedfv', {}),
-    'FedHEAL': ('fedavg+fedheal', {}),
+
+
+class Alone(NamedTuple):
+    """A method that is no plug-in: its recipe, which of its models are scored, and the paper's row about these."""
+
+    recipe: str
+    hyper: dict[str, Any]
+    paper: str | None
+    kind: str = 'global'
+
+
+# The paper's Ditto is one model for all, of which it only says that personal models are aggregated into it.
+ALONE = {
+    'Ditto, mean of personal models': Alone('ditto', {'ditto.aggregate': 'served'}, 'Ditto'),
+    'Ditto, mean fed back': Alone('ditto', {'ditto.aggregate': 'fed_back'}, 'Ditto'),
+    'Ditto, personal models': Alone('ditto', {'ditto.aggregate': 'served'}, None, 'deployed'),
+    'FedFV': Alone('fedfv', {}, 'FedFV'),
+    'FedHEAL': Alone('fedavg+fedheal', {}, 'FedHEAL'),
 }
 
 
@@ -68,23 +82,27 @@ def in_our_order(study: Study, row: published.Row) -> list[str]:
     return ['' if np.isnan(value) else f'{value:.2f}' for value in values]
 
 
-def curves(folder: pathlib.Path) -> tuple[np.ndarray, np.ndarray]:
-    """Rounds ``[E]`` and accuracies in percent ``[seeds, E, domains]`` of the global model."""
+def curves(folder: pathlib.Path, kind: str = 'global') -> tuple[np.ndarray, np.ndarray]:
+    """Rounds ``[E]`` and accuracies in percent ``[seeds, E, domains]`` of one kind of model.
+
+    ``global``: one model on every domain. ``deployed``: the models that clients use, each on its own domain, and the
+    mean over the clients of the domain.
+    """
     lines = [json.loads(line) for line in (folder / 'metrics.jsonl').read_text().splitlines()]
     rounds = sorted({line['round'] for line in lines})
     by_seed: dict[int, dict[int, list[float]]] = {}
     for line in lines:
-        by_seed.setdefault(line['seed'], {})[line['round']] = line['global']['group_accuracy']
+        by_seed.setdefault(line['seed'], {})[line['round']] = line[kind]['group_accuracy']
     return np.array(rounds), 100 * np.array([[found[r] for r in rounds] for found in by_seed.values()])
 
 
-def scores(folder: pathlib.Path) -> list[Cell]:
-    """Every domain, AVG and STD: means and deviations over seeds.
+def scores(folder: pathlib.Path, kind: str = 'global') -> list[Cell]:
+    """Every domain, AVG and STD of one kind of model: means and deviations over seeds.
 
     Of every seed, accuracies are averaged over the last five evaluations; AVG and STD are mean and sample standard
     deviation of these over domains.
     """
-    means = curves(folder)[1][:, -LAST:].mean(1)
+    means = curves(folder, kind)[1][:, -LAST:].mean(1)
     table = np.concatenate([means, means.mean(1, keepdims=True), means.std(1, ddof=1, keepdims=True)], 1)
     return list(zip(table.mean(0).tolist(), table.std(0).tolist(), strict=True))
 
@@ -111,8 +129,7 @@ def swept(study: Study, recipe: str, key: str, values: Sequence[float], **hyper:
 
 def alone(study: Study, method: str) -> pathlib.Path:
     """The run of a method that is no plug-in."""
-    recipe, hyper = ALONE[method]
-    return folder_of(study, recipe, **hyper)
+    return folder_of(study, ALONE[method].recipe, **ALONE[method].hyper)
 
 
 def weights_by_beta(study: Study) -> list[pathlib.Path]:

@@ -18,6 +18,7 @@ from experiments.fedheal.study import (
     bases,
     columns,
     data_set,
+    domains,
     folder_of,
     in_our_order,
     scores,
@@ -33,10 +34,11 @@ def write(study: Study, name: str, first: str, rows: list[list[str]], numbers: A
     study.write(name, [*markdown(head, rows), '', note + why_not_comparable(study)], numbers)
 
 
-def beside(study: Study, label: str, ours: Sequence[Cell] | None, paper: published.Row) -> list[list[str]]:
-    """Our row, or that there is none, and the paper's."""
-    shown = ['not run', *[''] * (len(paper) - 1)] if ours is None else [cell(value) for value in ours]
-    return [[label, 'ours', *shown], ['', 'paper', *in_our_order(study, paper)]]
+def beside(study: Study, label: str, ours: Sequence[Cell] | None, paper: published.Row | None) -> list[list[str]]:
+    """Our row, or that there is none, and the paper's where it has one."""
+    shown = ['not run', *[''] * (len(columns(study)) + 1)] if ours is None else [cell(value) for value in ours]
+    theirs = [] if paper is None else [['', 'paper', *in_our_order(study, paper)]]
+    return [[label, 'ours', *shown], *theirs]
 
 
 def compatibility(study: Study, name: str = 'table2', chosen: Sequence[str] = ()) -> None:
@@ -54,32 +56,35 @@ def compatibility(study: Study, name: str = 'table2', chosen: Sequence[str] = ()
 
 
 def independent(study: Study) -> None:
-    """Table 3: Ditto, whose personal models are averaged for evaluation, FedFV and FedHEAL."""
+    """Table 3: Ditto in three readings, FedFV and FedHEAL."""
+    if 'ditto.aggregate' in study.config.hyper:
+        raise ValueError(f'--ditto.aggregate={study.config.hyper["ditto.aggregate"]}: Table 3 shows all readings of it')
     paper, ours, rows = published.TABLE3[data_set(study)], {}, []
-    for method in ALONE:
-        ours[method] = scores(alone(study, method))
-        rows += beside(study, method, ours[method], paper[method])
-    write(study, 'table3', 'method', rows, ours)
+    for name, method in ALONE.items():
+        ours[name] = scores(alone(study, name), method.kind)
+        rows += beside(study, name, ours[name], paper[method.paper] if method.paper else None)
+    note = 'Personal models are scored on the domain of their client, and averaged over the clients of a domain. '
+    write(study, 'table3', 'method', rows, ours, note)
 
 
 def momentum(study: Study) -> None:
-    """Table 4: the client weights alone, by beta; one program for all values and seeds."""
+    """Table 4: the client weights alone, by beta; one program for all values and seeds. The paper has it of Digits."""
     found = {beta: scores(f) for beta, f in zip(published.TABLE4, weights_by_beta(study), strict=True)}
     rows = []
-    for beta, (average, deviation) in published.TABLE4.items():
-        paper = (published.UNREADABLE,) * len(found[beta][:-2]) + (average, deviation)
-        rows += beside(study, f'{beta:g}', found[beta], paper)
+    for beta, published_row in published.TABLE4.items():
+        paper = (*[published.UNREADABLE] * len(domains(study)), *published_row)
+        rows += beside(study, f'{beta:g}', found[beta], paper if data_set(study) == published.DIGITS else None)
     note = 'Client weights without parameter masks, from weights by examples: beta = 0 is FedAvg. '
     write(study, 'table4', 'beta', rows, {str(beta): one for beta, one in found.items()}, note)
 
 
 def ablation(study: Study) -> None:
     """Table 5: parameter masks (FPHL) and client weights (FAEL), alone and together."""
-    at = list(published.TABLE4).index(0.4)
+    weights = dict(zip(published.TABLE4, weights_by_beta(study), strict=True))
     folders = {
         'neither': folder_of(study, 'fedavg'),
         'FPHL': folder_of(study, 'fphl'),
-        'FAEL': weights_by_beta(study)[at],
+        'FAEL': weights[0.4],
         'both': folder_of(study, 'fedavg+fedheal'),
     }
     paper, ours, rows = published.TABLE5[data_set(study)], {}, []

@@ -6,7 +6,6 @@ plainly trained models, after one round from the start, against the Dirichlet co
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 
 import jax
@@ -29,9 +28,9 @@ MARGIN = {'margin.lam': LAMBDAS['Split-3']}
 
 def after_one_round(study: Study, recipe: str, alpha: float) -> dict[str, Cell]:
     """Mean and std over seeds of the signed terms."""
-    experiment = prepare(dataclasses.replace(study.config, recipe='fedavg', alpha=alpha))
+    experiment = prepare(study.settings(recipe, MARGIN if recipe == 'margin' else {}, alpha=alpha))
     data = experiment.federation
-    methods = [*make_methods(recipe, MARGIN if recipe == 'margin' else {}), *keep_local_models()]
+    methods = [*make_methods(recipe, experiment.config.hyper), *keep_local_models()]
     algorithm = build(
         experiment.model,
         experiment.task,

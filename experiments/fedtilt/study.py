@@ -24,7 +24,7 @@ TOY = Config(model='logreg', rounds=20, local_epochs=10, batch_size=10, lr=0.05,
 
 def toy(study: Study, number: int, **settings: Any) -> Study:
     """A toy experiment of the paper, kept beside the study's own runs."""
-    config = dataclasses.replace(TOY, scenario=f'gaussian_toy_{number}', **settings)
+    config = dataclasses.replace(TOY, scenario=f'gaussian_toy_{number}', hyper=study.config.hyper, **settings)
     return Study(config, study.out / f'toy{number}', study.quiet)
 
 

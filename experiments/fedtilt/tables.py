@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Mapping
 
 from experiments.fedtilt import published
-from experiments.fedtilt.study import COLUMNS, CONDITIONS, HERE, TITLES, data_set, measured, numbers, toy
+from experiments.fedtilt.study import COLUMNS, CONDITIONS, HERE, TITLES, data_set, measured, numbers, recipes, toy
 from experiments.study import Study, cell, main, markdown
 
 
@@ -22,8 +22,8 @@ def show(study: Study, table: str) -> None:
             ours[method] = measured(study, table, method)
             for model, found in ours[method].items():
                 rows.append(['', '', 'ours', model, *(cell(found[column]) for column in COLUMNS)])
-    tau, lam = published.TILTS[table][here]
-    config = study.config
+    config, (recipe, own) = study.config, recipes(study, table)['FedTilt']
+    tau, lam = (study.settings(recipe, own).hyper[f'fedtilt.{key}'] for key in ('tau', 'lam'))
     note = (
         f'Ours: {study.data()["name"]} in the place of {here} with {TITLES[table]}, {config.rounds} rounds, seeds '
         f'{", ".join(map(str, config.seeds))} (deviation over them in brackets), FedTilt with tau = {tau:g} and '

@@ -226,24 +226,28 @@ def by_domain(domain_of: np.ndarray, clients_per_domain: int, seed: int, sizes: 
 
 
 def with_every_class(clients: Clients, labels: np.ndarray, domain_of: np.ndarray, seed: int) -> Clients:
-    """Exchange examples so that every client holds all classes of its domain, and as many examples as before.
+    """Deal anew, one client after another, so that each holds all classes of its domain and as many examples as before.
 
-    For each class a client lacks it receives a random example of its domain, which another client may hold as well, and
-    gives up a random one of a random class of which it has two or more (where there is none, nothing is exchanged).
+    A client draws from what those before it left of its domain. For each class it then lacks it receives a random
+    example of the domain, which another client may hold as well, and gives up a random one of a random class of which
+    it has two or more (where there is none, nothing is exchanged). What it holds in the end is gone for those after it;
+    what it gave up is not.
 
     Reference: see :func:`by_domain`; the authors do this for Office-Caltech-10, whose clients are small.
     """
     rng = np.random.default_rng(seed)
-    filled = []
+    free, filled = np.ones(len(labels), bool), []
     for client in clients:
         own = np.flatnonzero(domain_of == domain_of[client[0]])
-        for label in np.setdiff1d(labels[own], labels[client]):
-            held, counts = np.unique(labels[client], return_counts=True)
+        held = rng.permutation(own[free[own]])[: len(client)]
+        for label in np.setdiff1d(labels[own], labels[held]):
+            found, counts = np.unique(labels[held], return_counts=True)
             if not (counts > 1).any():
                 break
-            given = rng.choice(np.flatnonzero(labels[client] == rng.choice(held[counts > 1])))
-            client = np.append(np.delete(client, given), rng.choice(own[labels[own] == label]))
-        filled.append(client)
+            given = rng.choice(np.flatnonzero(labels[held] == rng.choice(found[counts > 1])))
+            held = np.append(np.delete(held, given), rng.choice(own[labels[own] == label]))
+        free[held] = False
+        filled.append(held)
     return filled
 
 

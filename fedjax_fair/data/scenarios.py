@@ -194,8 +194,11 @@ def office_caltech(
     """
     pool = read_npz(paths, npz_keys, image_size, data_seed)
     place = np.zeros(len(pool.y), int)
-    for group in range(len(pool.groups) or 1):
-        place[pool.origin == group] = np.arange((pool.origin == group).sum())
+    for group, name in enumerate(pool.groups or (paths,)):
+        own = pool.origin == group
+        if (np.diff(pool.strata[own]) < 0).any():
+            raise ValueError(f'--scenario=office_caltech: the labels of {name} must be sorted by class')
+        place[own] = np.arange(own.sum())
     pool = pool._replace(held_out=place % 10 > 7)
     tenth = np.bincount(pool.origin[~pool.held_out]) // 10
     sizes = tuple(client_sizes or (int(size) for size in tenth))

@@ -77,9 +77,10 @@ def fphl(
     ``n_m`` its rounds. A parameter is kept where ``c > tau``, with ``c = k_m / n_m`` if it falls now, else
     ``1 - k_m / n_m``; in a client's first round all are. With the cohort's weights ``p``,
     ``W_i+ = W_i + sum_m p_m keep_mi D_mi / sum_m p_m keep_mi``; a parameter nobody keeps stays as it is
-    (``no_important='mean'``: moves as if all kept it). ``tau < 0`` keeps everything, ``tau = 1`` nothing after a
-    client's first round. Batch statistics are masked like parameters (``bn_stats='mean'``: averaged). The server keeps
-    one byte per client and parameter, exact for 255 rounds, halved with ``n_m`` from there on.
+    (``no_important='mean'``: moves as if all kept it; masks and distances stay as they are). ``tau < 0`` keeps
+    everything, ``tau = 1`` nothing after a client's first round. Batch statistics are masked like parameters
+    (``bn_stats='mean'``: averaged). The server keeps one byte per client and parameter, exact for 255 rounds, halved
+    with ``n_m`` from there on.
 
     ``semantics='paper'`` counts the round that is judged (``mask_history='including'``), keeps at ``c >= tau``
     (``mask_cmp``) and counts zero moves as rises (``zero_sign='up'``). ``compat_partial`` is the authors' code under
@@ -122,18 +123,19 @@ def fphl(
         kept, past = jax.tree.transpose(jax.tree.structure(updates), None, both)
         if bn_stats == 'mean':
             kept = {k: v if k == 'params' else jax.tree.map(jnp.ones_like, v) for k, v in kept.items()}
-        if no_important == 'mean':
-            kept = jax.tree.map(lambda k: k | ~jnp.any(k & tree.per_row(view.mask, k), 0, keepdims=True), kept)
         seen = counted(row['seen'], row['seen'], jnp.array(False))[1]
         masked = jax.tree.map(lambda k, u: jnp.where(k, u, 0), kept, updates)
-        return masked, {'kept': kept, 'fphl_row': {'past': past, 'seen': seen}}
+        whole = {'unmasked': updates} if no_important == 'mean' else {}
+        return masked, {'kept': kept, 'fphl_row': {'past': past, 'seen': seen}, **whole}
 
     def reduce(view, updates, weights):
-        def mean(update, kept):
+        def mean(update, kept, *unmasked):
             total, mass = (tree.weighted_sum(weights, leaf) for leaf in (update, kept.astype(update.dtype)))
-            return jnp.where(mass > 0, total / jnp.where(mass > 0, mass, 1), 0)
+            otherwise = tree.weighted_sum(weights, *unmasked) if unmasked else 0
+            return jnp.where(mass > 0, total / jnp.where(mass > 0, mass, 1), otherwise)
 
-        return jax.tree.map(mean, updates, view.reports['kept'])
+        rest = [view.reports['unmasked']] if no_important == 'mean' else []
+        return jax.tree.map(mean, updates, view.reports['kept'], *rest)
 
     def commit(view, updates, weights, update):
         return None, view.reports['fphl_row']

@@ -90,5 +90,21 @@ def test_missing_classes_are_exchanged_for_plenty():
     filled = with_every_class(clients, labels, domain, seed=0)
     assert [len(c) for c in filled] == [3, 2, 2]
     assert set(labels[filled[0]]) == {0, 1, 2}
-    assert sorted(labels[filled[1]]) in ([0, 1], [0, 2], [1, 2])
-    np.testing.assert_array_equal(filled[2], clients[2])  # nothing to spare
+    assert len(set(labels[filled[1]])) == 2 and set(domain[filled[1]]) == {0}
+    assert len(set(filled[2])) == 2 and set(domain[filled[2]]) == {1}  # nothing to spare
+
+
+def test_what_a_client_gives_up_is_left_for_the_next_and_what_it_receives_is_not():
+    """Six examples of class 0, two of class 1, two clients of four: if the first holds one 1, the next has the rest."""
+    labels, domain = np.repeat([0, 1], [6, 2]), np.zeros(8, int)
+    for seed in range(40):
+        first, second = with_every_class([np.arange(4), np.arange(4, 8)], labels, domain, seed)
+        assert set(labels[first]) == set(labels[second]) == {0, 1}
+        assert labels[first].sum() == 2 or sorted([*first, *second]) == list(range(8))
+
+
+def test_office_files_must_be_sorted_by_class(tmp_path):
+    np.savez(tmp_path / 'mixed.npz', images=np.zeros((40, 2, 2), np.uint8), labels=np.arange(40) % 4)
+    paths = ','.join([write(tmp_path, 'sorted', 40, size=2, classes=4), str(tmp_path / 'mixed.npz')])
+    with pytest.raises(ValueError, match='the labels of mixed must be sorted by class'):
+        make_scenario(f'office_caltech:{paths}')

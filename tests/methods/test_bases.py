@@ -10,7 +10,10 @@ import pytest
 from lab import GOLDEN, assert_close
 from marsfl import MARSFL, X, Y, flatten, unflatten
 
+from fedjax_fair.core import build
+from fedjax_fair.core.types import Method
 from fedjax_fair.methods import make_methods
+from fedjax_fair.metrics import classification
 from fedjax_fair.metrics.parts import cross_entropy
 from fedjax_fair.ops import class_sums
 from fedjax_fair.testing import scripted_rounds
@@ -110,6 +113,62 @@ def test_feddyn_under_a_plugin_remembers_what_clients_trained():
     moved = np.diff(np.asarray(joined.variables['w']), axis=0) - np.asarray(joined.server['feddyn']['w'])[1:]
     plain = scripted_rounds(make_methods('fedheal'), *script).variables['w']
     np.testing.assert_allclose(moved, np.diff(np.asarray(plain), axis=0), atol=1e-5)
+
+
+# --- bases under FedHEAL, and losses under regularised objectives ----------------------------------------------------
+
+RNG = np.random.default_rng(2)
+GIVEN = RNG.normal(size=(3, 4, 5)).astype(np.float32)  # updates: rounds, clients, parameters
+TOLD = {
+    'steps': np.full((3, 4), 6, np.float32),
+    'prototypes': RNG.normal(size=(3, 4, 2, 3)).astype(np.float32),
+    'class_counts': RNG.integers(0, 3, (3, 4, 2)).astype(np.float32),
+}
+
+
+def play(recipe, hyper=None):
+    script = ({'w': jnp.zeros(5)}, {'w': GIVEN}, TOLD, [1, 2, 3, 4])
+    return scripted_rounds(make_methods(recipe, hyper), *script, lr=0.1)
+
+
+def moves(out):
+    return np.diff(np.asarray(out.variables['w']), axis=0, prepend=np.zeros((1, 5), np.float32))
+
+
+@pytest.mark.parametrize(('base', 'server_lr'), [('scaffold', 0.5), ('fedproto', 1.0), ('fedproc', 1.0)])
+def test_under_fedheal_only_the_mean_of_models_is_another(base, server_lr):
+    """Control variates and prototypes are those of the same updates without it; the model moves by its step."""
+    hyper = {'scaffold.server_lr': server_lr} if base == 'scaffold' else {}
+    alone, joined = (play(recipe, hyper) for recipe in (base, f'{base}+fedheal'))
+    assert_close(joined.server[base], alone.server[base])
+    assert_close(joined.clients.get(base), alone.clients.get(base))
+    np.testing.assert_allclose(moves(joined), server_lr * moves(play('fedheal')), atol=1e-5)
+    assert np.abs(moves(joined) - moves(alone)).max() > 0.1
+
+
+def test_under_fedheal_a_past_of_moon_is_the_unmasked_model():
+    joined = play('moon+fedheal')
+    sent = np.asarray(joined.variables['w']) - moves(joined)
+    past = joined.clients['moon']['model']['params']['w']
+    np.testing.assert_allclose(past, sent[:, None] + GIVEN, atol=1e-5)
+
+
+@pytest.mark.parametrize('base', ['fedprox', 'fedproto'])
+def test_qffl_sees_plain_cross_entropy_whatever_the_base_trains_on(base):
+    """In the second round, when prototypes are known."""
+    spy = Method(
+        'spy',
+        init=lambda variables, run: (None, jnp.zeros(())),
+        commit=lambda view, updates, weights, update: (None, view.reports['loss']),
+    )
+    data, methods = marsfl.federation(), [*make_methods(f'{base}+qffl', {f'{base}.mu': 5.0}), spy]
+    facts = dict(sizes=data.sizes, example=data.x[0], local=marsfl.LOCAL, rounds=2, client_map='vmap')
+    chosen = build(marsfl.NET, classification(3), methods, **facts)
+    step, cohort = jax.jit(chosen.round), data.cohort(range(4))
+    sent, _ = step(chosen.init(jax.random.key(0)), cohort, jax.random.key(1))
+    after, _ = step(sent, cohort, jax.random.key(1))
+    losses = cross_entropy(marsfl.apply(sent.variables, X, None, False, None).logits, Y)
+    np.testing.assert_allclose(after.clients['spy'], losses.reshape(4, 15).mean(1), atol=1e-5)
 
 
 # --- SCAFFOLD under partial participation ----------------------------------------------------------------------------

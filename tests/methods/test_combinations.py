@@ -1,20 +1,21 @@
 """Every base under every plug-in: the promises of the engine that a combination could break, from one program each.
 
-What a method keeps alone is tested in test_conformance.py; the bases alone are there.
+What a method keeps alone is tested in test_conformance.py; the bases alone are there. Variants of a recipe are here.
 """
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from lab import NOBODY, assert_close, lab
+from lab import NOBODY, VARIANTS, assert_close, lab
 
 BASES = ['fedavg', 'fedprox', 'scaffold', 'moon', 'feddyn', 'fedproc', 'fedproto']
 PLUGINS = ['afl', 'qffl', 'fedheal']
 JOINED = [f'{base}+{plugin}' for base in BASES for plugin in PLUGINS]
+REDUCED = [*JOINED, 'fedprox+qfedavg', *VARIANTS]
 EVERYONE = (0, 1, 2, 3, 4, NOBODY)
 
-combinations = pytest.mark.parametrize('recipe', [pytest.param(r, marks=pytest.mark.xdist_group(r)) for r in JOINED])
+combinations = pytest.mark.parametrize('recipe', [pytest.param(r, marks=pytest.mark.xdist_group(r)) for r in REDUCED])
 
 
 @combinations

@@ -1,5 +1,7 @@
 """FedHEAL against its authors' code, the paper's equations, and a NumPy reading of every switch."""
 
+import types
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -28,12 +30,14 @@ def flat(variables):
 
 
 def spy(like):
-    """Keeps what is gone after a round: masks and weights."""
-    kept = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, bool), like)
+    """Keeps what is gone after a round: masks, weights and distances."""
+    kept, number = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, bool), like), jnp.zeros((), jnp.zeros(0).dtype)
+
+    def commit(view, updates, weights, update):
+        return None, {'kept': view.reports['kept'], 'p': weights, 'distance': view.reports['distance']}
+
     return Method(
-        'spy',
-        init=lambda variables, run: (None, {'kept': kept, 'p': jnp.zeros((), jnp.zeros(0).dtype)}),
-        commit=lambda view, updates, weights, update: (None, {'kept': view.reports['kept'], 'p': weights}),
+        'spy', init=lambda variables, run: (None, {'kept': kept, 'p': number, 'distance': number}), commit=commit
     )
 
 
@@ -47,6 +51,24 @@ def play(recipe, hyper, start, delta, n, online=None):
 # --- golden vectors --------------------------------------------------------------------------------------------------
 
 
+def shares(kept, p):
+    """``q[R, M, G]``: what a move of 1 by one client alone, where it is kept, adds to the aggregate."""
+    reduce = make_methods('fphl')[0].reduce
+
+    def of_round(kept, p):
+        view = types.SimpleNamespace(reports={'kept': kept})
+        alone = jnp.eye(len(p), dtype=p.dtype)[:, :, None] * kept[None].astype(p.dtype)
+        return jax.vmap(lambda updates: reduce(view, updates, p))(alone)
+
+    return jax.vmap(of_round)(jnp.asarray(kept), jnp.asarray(p))
+
+
+def assert_shares(kept, p, golden, **tolerance):
+    """Where anybody keeps a parameter; elsewhere they multiply nothing."""
+    someone = np.broadcast_to(golden['mask'].any(1, keepdims=True), golden['mask'].shape)
+    np.testing.assert_allclose(np.asarray(shares(kept, p))[someone], golden['q'][someone], **tolerance)
+
+
 def test_the_authors_code():
     hyper = {'fedheal.tau': float(CODE['tau']), 'fedheal.beta': float(CODE['beta'])}
     models, kept, p, out = play('fedheal', hyper, CODE['w0'], CODE['delta'], [1] * 6)
@@ -54,6 +76,9 @@ def test_the_authors_code():
     np.testing.assert_allclose(p, CODE['p'], rtol=0, atol=1e-6)
     np.testing.assert_allclose(models, CODE['global_after'], rtol=0, atol=1e-5)
     np.testing.assert_allclose(out.clients['fael']['weight'], CODE['p_raw'], rtol=0, atol=1e-6)
+    np.testing.assert_allclose(out.clients['fael']['change'], CODE['dp'], rtol=0, atol=1e-6)
+    np.testing.assert_allclose(out.clients['spy']['distance'], CODE['dist'], rtol=1e-6)
+    assert_shares(kept, p, CODE, rtol=0, atol=1e-6)
     rounds = np.arange(1, 15)[:, None, None]
     np.testing.assert_allclose(flat(out.clients['fphl']['past']) / rounds, CODE['hist_after'], rtol=0, atol=1e-6)
 
@@ -65,6 +90,9 @@ def test_the_papers_equations():
         models, kept, p, out = play('fedheal', hyper, *args, PAPER['N'])
         np.testing.assert_array_equal(kept, PAPER['mask'])
         np.testing.assert_allclose(p, PAPER['p'], rtol=1e-9)
+        np.testing.assert_allclose(out.clients['fael']['change'], PAPER['dp'], rtol=1e-9)
+        np.testing.assert_allclose(out.clients['spy']['distance'], PAPER['dist'], rtol=1e-9)
+        assert_shares(kept, p, PAPER, rtol=1e-9)
         np.testing.assert_allclose(models, PAPER['global_after'], rtol=1e-9, atol=1e-12)
         rounds = np.arange(1, 15)[:, None, None]
         np.testing.assert_allclose(1 - flat(out.clients['fphl']['past']) / rounds, PAPER['l'], atol=1e-12)
@@ -110,8 +138,6 @@ def numpy_fedheal(w, delta, sizes, online, tau, beta, semantics='code', **switch
             kept[m] |= first and on['mask_history'] == 'before'
         if on['bn_stats'] == 'mean':
             kept[np.ix_(here, ~IS_PARAM)] = True
-        if on['no_important'] == 'mean':
-            kept[np.ix_(here, ~kept[here].any(0))] = True
         masked = kept * moves
         for m in here:
             scope = range(8) if on['distance_scope'] == 'all' else np.unique(TENSOR[IS_PARAM])
@@ -128,7 +154,8 @@ def numpy_fedheal(w, delta, sizes, online, tau, beta, semantics='code', **switch
         if on['weight_state'] == 'normalised':
             raw |= {m: p[m] for m in here}
         mass = p @ kept
-        w = w + np.where(mass > 0, (p @ masked) / np.where(mass > 0, mass, 1), 0)
+        otherwise = p @ moves if on['no_important'] == 'mean' else 0
+        w = w + np.where(mass > 0, (p @ masked) / np.where(mass > 0, mass, 1), otherwise)
         models.append(w), masks.append(kept), weights.append(p)
     return np.array(models), np.array(masks), np.array(weights)
 
@@ -150,6 +177,7 @@ CASES = {
     'partial, paper': (0.4, 0.4, {'semantics': 'paper'}, LATE),
     'one norm, all entries, sizes': (0.3, 0.4, {'distance': 'l2', 'distance_scope': 'all', 'p_init': 'sizes'}, FULL),
     'fallbacks': (0.8, 0.4, {'no_important': 'mean', 'bn_stats': 'mean', 'zero_sign': 'up'}, FULL),
+    'a mean where nobody keeps': (0.8, 0.4, {'no_important': 'mean'}, FULL),
 }
 
 
@@ -171,8 +199,12 @@ def test_the_cases_are_not_all_alike():
         name: numpy_fedheal(CODE['w0'], CODE['delta'], PAPER['N'], online, tau, beta, **switches)
         for name, (tau, beta, switches, online) in CASES.items()
     }
-    _, kept, _ = runs['a bar that leaves parameters to nobody']
+    models, kept, weights = runs['a bar that leaves parameters to nobody']
     assert (~kept.any(1)).any()
+    fallen = runs['a mean where nobody keeps']
+    np.testing.assert_array_equal(fallen[1], kept)  # the same masks and weights, another model
+    np.testing.assert_array_equal(fallen[2], weights)
+    assert np.abs(fallen[0] - models).max() > 1e-3
     own = numpy_fedheal(CODE['w0'], CODE['delta'], PAPER['N'], PARTIAL, 0.3, 0.4)
     released = runs['partial participation as released']
     assert (own[1] != released[1]).any() and np.abs(own[2] - released[2]).max() > 1e-3

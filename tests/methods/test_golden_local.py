@@ -8,6 +8,8 @@ import pytest
 from lab import GOLDEN
 from marsfl import MARSFL, flatten, unflatten
 
+from fedjax_fair.methods.weights import probe_loss
+
 
 @pytest.fixture(autouse=True)
 def in_order(monkeypatch):
@@ -58,6 +60,23 @@ def test_fedproc_trades_contrast_for_the_task_as_marsfl_does():
     held = ~np.isnan(MARSFL['fedproc_local_protos'])
     np.testing.assert_allclose(own[held], MARSFL['fedproc_local_protos'][held], atol=1e-5, rtol=0)
     np.testing.assert_array_equal(np.stack([s.server['fedproc']['known'] for s in states]), held.all(-1))
+
+
+def test_fedproc_averages_the_prototypes_of_all_clients_as_marsfl_does():
+    chosen = marsfl.algorithm('fedproc', rounds=11)
+    known = {'prototypes': jnp.asarray(MARSFL['proto_global']), 'known': jnp.ones(3, bool)}
+    start = chosen.init(jax.random.key(0))._replace(round=jnp.int32(3), server={'fedproc': known})
+    state, _ = jax.jit(chosen.round)(start, marsfl.federation().cohort(range(4)), jax.random.key(1))
+    np.testing.assert_allclose(
+        state.server['fedproc']['prototypes'], MARSFL['fedproc_global_protos'], atol=1e-5, rtol=0
+    )
+
+
+def test_losses_by_which_qffl_weighs_are_those_of_marsfl():
+    golden, chosen = np.load(GOLDEN / 'marsfl_qffl.npz'), marsfl.algorithm('qffl')
+    found = chosen.measure(chosen.init(jax.random.key(0)), marsfl.federation().cohort(range(4)), probe_loss)['loss']
+    for q in (0.0, 0.5, 1.0, 2.0):
+        np.testing.assert_allclose(found, golden[f'q{q}_F'], atol=1e-6, rtol=0)
 
 
 def test_fedproc_first_round_only_decays():

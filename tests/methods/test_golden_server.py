@@ -8,6 +8,7 @@ from lab import FFL4MIA_PARAMS as PARAMS
 from lab import FFL4MIA_STATS as STATS
 from lab import GOLDEN
 
+from fedjax_fair.core.types import Method
 from fedjax_fair.methods import make_methods
 from fedjax_fair.testing import scripted_rounds
 
@@ -36,15 +37,28 @@ def test_ffl4mia_aggregation(recipe, hyper):
 def test_marsfl_qffl(q):
     golden = np.load(GOLDEN / 'marsfl_qffl.npz')
     updates = golden[f'q{q}_wk'] - golden['w0']
+    spy = Method(
+        'spy',
+        init=lambda variables, run: (None, jnp.zeros(2)),
+        commit=lambda view, updates, weights, update: (
+            None,
+            jnp.stack([weights, view.reports['update_sq_norm']], 1),
+        ),
+    )
     out = scripted_rounds(
-        make_methods('qffl', {'qffl.q': q}),
+        [*make_methods('qffl', {'qffl.q': q}), spy],
         {'w': golden['w0']},
         {'w': updates[None]},
         {'loss': golden[f'q{q}_F'][None]},
         [15] * 4,
         lr=float(golden['lr']),
     )
-    np.testing.assert_allclose(out.variables['w'][0], golden[f'q{q}_w_new'], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(out.variables['w'][0], golden[f'q{q}_w_new'], rtol=0, atol=1e-5)
+    weights, squares = np.asarray(out.clients['spy'][0], np.float64).T
+    loss, steep = golden[f'q{q}_F'] + 1e-10, 1 / golden['lr']
+    mass = steep * (loss**q).sum() * weights  # L F^q of every client, from our weights
+    np.testing.assert_allclose(-mass[:, None] * updates, golden[f'q{q}_Delta'], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(mass * (1 + q * steep * squares / loss), golden[f'q{q}_h'], rtol=1e-5)
 
 
 def test_marsfl_scaffold():
@@ -57,7 +71,7 @@ def test_marsfl_scaffold():
         [15] * 4,
         lr=float(golden['lr']),
     )
-    np.testing.assert_allclose(out.variables['w'], golden['w_after'], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(out.variables['w'], golden['w_after'], rtol=0, atol=1e-5)
     np.testing.assert_allclose(out.server['scaffold']['w'], golden['c'], rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(out.clients['scaffold']['w'], golden['c_i'], rtol=1e-4, atol=1e-5)
 
