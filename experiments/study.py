@@ -43,17 +43,19 @@ class Study:
         run(config, folder, points=points, resume=True, quiet=self.quiet)
         return [folder / output.point_name(point) if point else folder for point in points]
 
-    def write(self, name: str, lines: Sequence[str], numbers: Any) -> None:
-        """Print a table and keep it, with its numbers and all that is needed to repeat them."""
+    def write(self, name: str, lines: Sequence[str], numbers: Any, data: Any = None) -> None:
+        """Print a table and keep it, with its numbers and all that is needed to repeat them.
+
+        ``data`` says which images these were where columns differ; else they are those of the study.
+        """
         text = '\n'.join(lines) + '\n'
         print(text)
         (self.out / f'{name}.md').write_text(text)
         command = f'python -m {getattr(sys.modules["__main__"].__spec__, "name", "?")} {" ".join(sys.argv[1:])}'
         facts = {'command': command, 'commit': results.git_commit(), 'versions': results.versions()}
         shared = dataclasses.asdict(self.config)
-        results.write_json(
-            self.out / f'{name}.json', {'numbers': numbers, 'data': self.data(), 'settings': shared, **facts}
-        )
+        data = self.data() if data is None else data
+        results.write_json(self.out / f'{name}.json', {'numbers': numbers, 'data': data, 'settings': shared, **facts})
         print(f'written: {self.out / name}.md and .json')
 
     def data(self) -> dict[str, Any]:
@@ -102,10 +104,17 @@ def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     return [line(head), line(['-' * w for w in widths]), *map(line, rows)]
 
 
-def main(show: Callable[[Study, str], None], name: str, choices: Sequence[str], here: pathlib.Path) -> None:
+def main(
+    show: Callable[[Study, str], None],
+    name: str,
+    choices: Sequence[str],
+    here: pathlib.Path,
+    arrange: Callable[[Study, str], Study] = lambda study, choice: study,
+) -> None:
     """An absl program that shows one of ``choices``, chosen by the flag ``name``, with all flags of a run.
 
-    The flag files in the folder ``here`` are its presets.
+    The flag files in the folder ``here`` are its presets. ``arrange`` fits the study to the choice before its data is
+    read.
     """
     presets = tuple(sorted(path.stem for path in here.glob('*.flags')))
     settings.define_flags(flags.FLAGS)
@@ -130,7 +139,7 @@ def main(show: Callable[[Study, str], None], name: str, choices: Sequence[str], 
             out = pathlib.Path(values.out or f'runs/{here.name}-{values.preset}')
             use_host_devices(config.devices)
             use_compilation_cache()
-            study = Study(config, out, values.quiet)
+            study = arrange(Study(config, out, values.quiet), getattr(values, name))
             study.data()  # a mistake in the data shows before the first run
             out.mkdir(parents=True, exist_ok=True)
             show(study, getattr(values, name))
