@@ -12,6 +12,7 @@ import jax.numpy as jnp
 
 from fedjax_fair.core import tree
 from fedjax_fair.core.types import Algorithm, Array, Cohort, FedState, Method
+from fedjax_fair.ops.products import precise
 
 NAME = 'local_models'
 
@@ -36,6 +37,7 @@ class Decomposition(NamedTuple):
         return jnp.abs(self.aggregation)
 
 
+@precise
 def decompose(losses: Array, global_losses: Array, shares: Array) -> Decomposition:
     """From ``losses[j, i]`` of model ``i`` on client ``j``'s data, ``global_losses[j]`` and shares that sum to 1.
 
