@@ -93,7 +93,7 @@ def draw(study: Study, lines: Mapping[str, Mapping[str, Sequence[Mapping[str, Ce
         for ax, (term, ways) in zip(axes, lines.items(), strict=True):
             for place, (label, points) in enumerate(ways.items()):
                 height, spread = zip(*(one[LOSSES[term]] for one in points), strict=True)
-                look = {'color': style.colour(place), 'marker': 'o', 'capsize': 3, 'label': label}
+                look: dict[str, Any] = {'color': style.colour(place), 'marker': 'o', 'capsize': 3, 'label': label}
                 ax.errorbar(range(len(ALPHAS)), height, spread, **look)
             ticks = [f'{alpha:g}' for alpha in ALPHAS]
             ax.set(title=f'{term} loss', xlabel='alpha', xticks=range(len(ALPHAS)), xticklabels=ticks)

@@ -124,8 +124,8 @@ def _cut_sizes(shares: np.ndarray, counts: Sequence[int], cap: float) -> np.ndar
     return sizes
 
 
-def _dealt(classes: Sequence[np.ndarray], sizes: Sequence[np.ndarray]) -> Clients:
-    """Every client's pieces of the classes, cut in these sizes, together."""
+def _dealt(classes: Sequence[np.ndarray], sizes: np.ndarray) -> Clients:
+    """Every client's pieces of the classes, cut in ``sizes[K, N]``, together."""
     pieces = [np.split(rows, np.cumsum(size)[:-1]) for rows, size in zip(classes, sizes, strict=True)]
     return [np.concatenate(own) for own in zip(*pieces, strict=True)]
 

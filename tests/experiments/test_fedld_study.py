@@ -87,7 +87,7 @@ def test_results_tell_what_every_column_ran(tmp_path, monkeypatch, capsys):
     assert (many['num_clients'], many['participation'], many['alpha'], len(many['train'])) == (50, 0.1, 0.5, 50)
 
 
-SITES = {'large': (40, (0, 1, 2)), 'small': (12, (0, 1, 2)), 'odd': (13, (0, 2))}  # examples, classes
+SITES = {'large': (90, (0, 1, 2)), 'small': (12, (0, 1, 2)), 'odd': (13, (0, 2))}  # examples, classes
 
 
 @pytest.fixture
@@ -104,7 +104,7 @@ def three_sites(tmp_path):
 
 def test_sites_are_scored_over_all_examples_and_by_site(three_sites, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(tables, 'RECIPES', {'FedLD': 'fedld'})
-    own = tables.arranged(small(tmp_path / 'out', scenario=three_sites, batch_size=10), 'sites')
+    own = tables.arranged(small(tmp_path / 'out', scenario=three_sites, batch_size=10, lr=0.03), 'sites')
     own.out.mkdir()
     tables.sites(own)
     kept = read(tmp_path / 'out' / 'table1_sites.json')

@@ -150,10 +150,14 @@ def test_axes_of_rounding_alone_are_dropped(dtype):
 @pytest.mark.parametrize('seed', range(4))
 def test_an_orthogonal_client_has_no_vote_on_an_axis(seed, length):
     """In turned coordinates what it has of the axis is rounding, which must not be stretched to its length."""
-    turn = np.linalg.qr(np.random.default_rng(seed).normal(size=(9, 9)))[0][:2]
+    turn = np.linalg.qr(np.random.default_rng(seed).normal(size=(400, 2)))[0].T
     g = jnp.asarray((np.diag([2.0, 1.0]) @ turn).astype(np.float32))
     found = aggregate(g, [0.5, 0.5], keep=0.5, length=length)
     np.testing.assert_allclose(found, g[0] / 2, atol=1e-6)
+    for rounding in (1e-6, -1e-6):
+        almost = jnp.array([[4.0, rounding], [rounding, 1.0]])
+        found = principal_coefficients(almost, jnp.array([0.5, 0.5]), keep=0.5, length=length)
+        np.testing.assert_allclose(found, [0.5, 0], atol=1e-6)
 
 
 @pytest.mark.parametrize('length', ['axis', 'sum'])
