@@ -73,10 +73,10 @@ def loss_decomposition(algorithm: Algorithm, state: FedState, cohort: Cohort, ch
         raise ValueError('loss_decomposition needs keep_local_models() among the methods of the algorithm')
     models = tree.take_rows(state.clients[NAME], cohort.ids)
 
-    def on_own_data(ctx):
+    def on_own_data(ctx, models):
         return jax.lax.map(ctx.loss, models, batch_size=chunk), ctx.loss(ctx.variables)
 
-    found = algorithm.measure(state, cohort, on_own_data)
+    found = algorithm.measure(state, cohort, on_own_data, models)
     losses, global_losses = tree.take_rows(found, cohort.ids)
     n = jnp.where(cohort.mask, jnp.sum(cohort.ex_mask.astype(losses.dtype), 1), 0)
     shares = n / jnp.maximum(jnp.sum(n), 1)

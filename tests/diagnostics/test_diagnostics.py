@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.sharding import NamedSharding, PartitionSpec
 from lab import FEDERATION, GOLDEN, NOBODY, SIZES, assert_close
 
 from fedjax_fair.core import Local, build
@@ -79,12 +80,15 @@ def test_terms_of_a_round_sum_to_its_loss(played):
 
 
 def test_terms_do_not_depend_on_chunks_and_devices(played):
+    """Also where the state is on the devices already, as after a round there."""
     chosen, _, after, cohort = played
     expected = jax.device_get(loss_decomposition(chosen, after, cohort))
-    for algorithm, chunk in ((chosen, None), (make(ClientMap(1, client_mesh(2))), 2)):
-        assert_close(
-            jax.device_get(loss_decomposition(algorithm, after, cohort, chunk)), jax.device_get(expected), 1e-5
-        )
+    mesh = client_mesh(2)
+    everywhere = jax.device_put(after, NamedSharding(mesh, PartitionSpec()))
+    spread = make(ClientMap(1, mesh))
+    for algorithm, state, chunk in ((chosen, after, None), (spread, everywhere, 2)):
+        terms = jax.jit(lambda s, c, a=algorithm, chunk=chunk: loss_decomposition(a, s, c, chunk))
+        assert_close(jax.device_get(terms(state, cohort)), expected, 1e-5)
 
 
 def test_watching_changes_nothing(played):
