@@ -56,8 +56,11 @@ class Study:
         run(config, folder, points=points, resume=True, quiet=self.quiet)
         return [folder / output.point_name(point) if point else folder for point in points]
 
-    def write(self, name: str, lines: Sequence[str], numbers: Any) -> None:
-        """Print a table and keep it, with its numbers and all that is needed to repeat them."""
+    def write(self, name: str, lines: Sequence[str], numbers: Any, data: Any = None) -> None:
+        """Print a table and keep it, with its numbers and all that is needed to repeat them.
+
+        ``data`` says which images these were where columns differ; else they are those of the study.
+        """
         text = '\n'.join(lines) + '\n'
         print(text)
         (self.out / f'{name}.md').write_text(text)
@@ -66,9 +69,8 @@ class Study:
         facts = {'command': command, 'commit': results.git_commit(), 'versions': results.versions()}
         said = dataclasses.asdict(self.config)
         shared = {key: without_folders(value) if isinstance(value, str) else value for key, value in said.items()}
-        results.write_json(
-            self.out / f'{name}.json', {'numbers': numbers, 'data': self.data(), 'settings': shared, **facts}
-        )
+        data = self.data() if data is None else data
+        results.write_json(self.out / f'{name}.json', {'numbers': numbers, 'data': data, 'settings': shared, **facts})
         print(f'written: {self.out / name}.md and .json')
 
     def data(self) -> dict[str, Any]:
@@ -146,11 +148,18 @@ def known_hyper(given: Mapping[str, str]) -> dict[str, Any]:
     return found
 
 
-def main(show: Callable[[Study, str], None], name: str, choices: Sequence[str], here: pathlib.Path) -> None:
+def main(
+    show: Callable[[Study, str], None],
+    name: str,
+    choices: Sequence[str],
+    here: pathlib.Path,
+    arrange: Callable[[Study, str], Study] = lambda study, choice: study,
+) -> None:
     """An absl program that shows one of ``choices``, chosen by the flag ``name``, with all flags of a run.
 
-    The flag files in the folder ``here`` are its presets. Hyper-parameters, ``--part.key=value``, apply to every recipe
-    that has the part, in the place of what a table asks for.
+    The flag files in the folder ``here`` are its presets. ``arrange`` fits the study to the choice before its data is
+    read. Hyper-parameters, ``--part.key=value``, apply to every recipe that has the part, in the place of what a table
+    asks for.
     """
     presets = tuple(sorted(path.stem for path in here.glob('*.flags')))
     settings.define_flags(flags.FLAGS)
@@ -176,7 +185,7 @@ def main(show: Callable[[Study, str], None], name: str, choices: Sequence[str], 
             out = pathlib.Path(values.out or f'runs/{here.name}-{values.preset}')
             use_host_devices(config.devices)
             use_compilation_cache()
-            study = Study(config, out, values.quiet)
+            study = arrange(Study(config, out, values.quiet), getattr(values, name))
             study.data()  # a mistake in the data shows before the first run
             out.mkdir(parents=True, exist_ok=True)
             show(study, getattr(values, name))

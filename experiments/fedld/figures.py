@@ -7,84 +7,93 @@ plainly trained models, after one round from the start, against the Dirichlet co
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import jax
 import numpy as np
 
-from experiments.fedld.study import HERE, LAMBDAS
+from experiments.fedld.study import HERE, LAMBDAS, ran, without_alpha
 from experiments.study import Cell, Study, main, markdown
-from fedjax_fair.core import build
 from fedjax_fair.data.canvas import save
-from fedjax_fair.diagnostics import keep_local_models, loss_decomposition
-from fedjax_fair.methods import make_methods
+from fedjax_fair.diagnostics import Decomposition, loss_decomposition
 from fedjax_fair.report import style
 from fedjax_fair.training import prepare
+from fedjax_fair.training.program import ORDER, key_of, make_lanes
 
 ALPHAS = (100.0, 10.0, 1.0, 0.1, 0.01)
 TERMS = ('local', 'shift', 'aggregation')
-WAYS = {'naive': 'fedavg', 'margin': 'margin', 'principal': 'principal'}
-MARGIN = {'margin.lam': LAMBDAS['Split-3']}
+LOSSES = {'shift': 'shift_loss', 'aggregation': 'aggregation_loss'}  # absolute values: what the paper draws
+WAYS: dict[str, tuple[str, dict[str, Any]]] = {
+    'naive': ('fedavg', {}),
+    'margin': ('margin', {'margin.lam': LAMBDAS['Split-3']}),
+    'principal': ('principal', {}),
+}
 
 
-def after_one_round(study: Study, recipe: str, alpha: float) -> dict[str, Cell]:
-    """Mean and std over seeds of the signed terms."""
-    experiment = prepare(study.settings(recipe, MARGIN if recipe == 'margin' else {}, alpha=alpha))
-    data = experiment.federation
-    methods = [*make_methods(recipe, experiment.config.hyper), *keep_local_models()]
-    algorithm = build(
-        experiment.model,
-        experiment.task,
-        methods,
-        sizes=data.sizes,
-        example=data.x[0],
-        local=experiment.algorithm.facts['local'],
-        rounds=1,
-        client_map='chunked',
-    )
-    cohort = data.cohort(range(data.num_clients))
+def after_one_round(study: Study, way: str, alpha: float) -> dict[str, Cell]:
+    """:func:`over_seeds` of the terms after one round of all clients, with all other settings of the study."""
+    recipe, hyper = WAYS[way]
+    seeds = study.config.seeds
+    # Seeds come one after another, so that the devices are the clients'.
+    config = study.settings(f'{recipe}+keep_local_models', hyper, alpha=alpha, rounds=1, seeds=seeds[:1])
+    experiment = prepare(config)
+    algorithm, data = experiment.algorithm, experiment.federation
 
     @jax.jit
-    def terms(key):
-        first, second = jax.random.split(key)
-        after, _ = algorithm.round(algorithm.init(first), cohort, second)
+    def terms(state, cohort, key):
+        after, _ = algorithm.round(state, cohort, key)
         return loss_decomposition(algorithm, after, cohort)
 
-    found = np.array([jax.device_get(terms(jax.random.key(seed))) for seed in study.config.seeds], np.float64)
-    return {term: (mean, std) for term, mean, std in zip(TERMS, found.mean(0), found.std(0), strict=True)}
+    everyone = data.cohort(range(data.num_clients))
+    found = []
+    for lane in (make_lanes(({},), (seed,)) for seed in seeds):
+        start = jax.tree.map(lambda leaf: leaf[0], experiment.program.init(lane))
+        found.append(jax.device_get(terms(start, everyone, key_of(lane.seed[0], ORDER))))
+    return over_seeds(found)
+
+
+def over_seeds(found: Sequence[Decomposition]) -> dict[str, Cell]:
+    """Mean and std over seeds of the signed terms, and of the absolute values of shift and aggregation."""
+    values = {name: np.array([getattr(one, name) for one in found], np.float64) for name in (*TERMS, *LOSSES.values())}
+    return {name: (float(value.mean()), float(value.std())) for name, value in values.items()}
 
 
 def figure2(study: Study) -> None:
     """Fig. 2; the paper gives no numbers for it."""
     study.out.mkdir(parents=True, exist_ok=True)
-    found = {way: [after_one_round(study, recipe, alpha) for alpha in ALPHAS] for way, recipe in WAYS.items()}
+    data = {f'{alpha:g}': ran(study, alpha=alpha, rounds=1) for alpha in ALPHAS}  # mistakes show before any round
+    found = {way: [after_one_round(study, way, alpha) for alpha in ALPHAS] for way in WAYS}
     lines = {
         'shift': {'naive': found['naive'], 'margin control': found['margin']},
         'aggregation': {'naive': found['naive'], 'principal': found['principal']},
     }
     draw(study, lines)
+    names = (*TERMS, *LOSSES.values())
     rows = [
-        [f'{alpha:g}', way, *(f'{one[term][0]:+.4f} ({one[term][1]:.4f})' for term in TERMS)]
+        [f'{alpha:g}', way, *(f'{one[name][0]:+.4f} ({one[name][1]:.4f})' for name in names)]
         for place, alpha in enumerate(ALPHAS)
         for way, one in ((way, found[way][place]) for way in WAYS)
     ]
     note = (
-        'One round, all clients; signed terms, which sum to the loss of the global model, means over '
-        f'{len(study.config.seeds)} seeds (deviations). The paper draws absolute values of the last two and prints no '
-        'numbers: margin control is to lower the shift, principal aggregation (of plainly trained models) the '
-        'aggregation loss.'
+        f'One round, all clients; means over {len(study.config.seeds)} seeds (deviations). The first three terms are '
+        'signed and sum to the loss of the global model; losses are the absolute values of the last two, taken for '
+        'every seed, as the paper draws them. It prints no numbers: margin control is to lower the shift, principal '
+        'aggregation (of plainly trained models) the aggregation loss.'
     )
-    kept = {way: {str(alpha): one for alpha, one in zip(ALPHAS, points, strict=True)} for way, points in found.items()}
-    study.write('figure2', [*markdown(['alpha', 'way', *TERMS], rows), '', note], kept)
+    kept = {way: dict(zip(data, points, strict=True)) for way, points in found.items()}
+    head = ['alpha', 'way', *(name.replace('_', ' ') for name in names)]
+    study.write('figure2', [*markdown(head, rows), '', note], kept, data)
 
 
 def draw(study: Study, lines: Mapping[str, Mapping[str, Sequence[Mapping[str, Cell]]]]) -> None:
-    """A panel per term: absolute values against alpha."""
+    """A panel per term: absolute values against alpha, with their deviations over seeds."""
     with style.styled():
         figure, axes = style.grid(2, 2, (3.6, 2.8))
         for ax, (term, ways) in zip(axes, lines.items(), strict=True):
             for place, (label, points) in enumerate(ways.items()):
-                height = [abs(one[term][0]) for one in points]
-                ax.plot(range(len(ALPHAS)), height, color=style.colour(place), marker='o', label=label)
+                height, spread = zip(*(one[LOSSES[term]] for one in points), strict=True)
+                look: dict[str, Any] = {'color': style.colour(place), 'marker': 'o', 'capsize': 3, 'label': label}
+                ax.errorbar(range(len(ALPHAS)), height, spread, **look)
             ticks = [f'{alpha:g}' for alpha in ALPHAS]
             ax.set(title=f'{term} loss', xlabel='alpha', xticks=range(len(ALPHAS)), xticklabels=ticks)
             ax.legend()
@@ -94,4 +103,10 @@ def draw(study: Study, lines: Mapping[str, Mapping[str, Sequence[Mapping[str, Ce
 FIGURES = {'2': figure2}
 
 if __name__ == '__main__':
-    main(lambda study, figure: FIGURES[figure](study), 'figure', tuple(FIGURES), HERE)
+    main(
+        lambda study, figure: FIGURES[figure](study),
+        'figure',
+        tuple(FIGURES),
+        HERE,
+        lambda study, figure: without_alpha(study),
+    )

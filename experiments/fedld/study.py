@@ -8,12 +8,14 @@ from typing import Any
 
 from experiments.fedld import published
 from experiments.study import Cell, Study
+from fedjax_fair.cli.mistakes import fail
+from fedjax_fair.data.scenarios import SCENARIOS
 from fedjax_fair.training import output, results
 
 HERE = pathlib.Path(__file__).parent
 # The paper prints 0.1 for the second split, which it calls moderate beside the third at 0.5; the data it takes has 1.
-ALPHAS = dict(zip(published.SPLITS, (100.0, 1.0, 0.5), strict=True))
-LAMBDAS = dict(zip(published.SPLITS, (0.1, 0.03, 0.03), strict=True)) | {published.SITES: 0.01}
+ALPHAS = dict(zip(published.SPLITS, (100.0, 1.0, 0.5), strict=True)) | {published.PRINTED: 0.1}
+LAMBDAS = dict(zip(published.SPLITS, (0.1, 0.03, 0.03), strict=True)) | {published.PRINTED: 0.03, published.SITES: 0.01}
 RECIPES = {
     'FedAvg': 'fedavg',
     'FedProx': 'fedprox',
@@ -29,37 +31,65 @@ HALVES = {
     (True, True): 'fedld',
 }
 MODELS = {'global': 'metrics', 'own': 'deployed'}
+BY_SITE = ', mean of sites'  # after the name of a model
 WITH_SITES = {'digits_common': 'tissue'}  # what takes the place of data that has no sites
 MANY: dict[str, Any] = {'num_clients': 50, 'participation': 0.1}
 
 
+def without_alpha(study: Study) -> Study:
+    """The study, unless it was given a concentration: each column has its own."""
+    if study.config.alpha is not None:
+        fail(
+            f'--alpha={study.config.alpha} does not apply: tables and figures have their own, '
+            f'{", ".join(f"{alpha:g} in {split}" for split, alpha in ALPHAS.items())}'
+        )
+    return study
+
+
 def by_sites(study: Study) -> Study:
-    """The study on the sites of its data instead of a Dirichlet split."""
+    """The study on the sites of its data instead of a Dirichlet split; data without sites is refused when it is read.
+
+    Scenarios that leave no choice of a split have sites by nature.
+    """
     scenario = WITH_SITES.get(study.config.scenario, study.config.scenario)
-    config = dataclasses.replace(study.config, scenario=scenario, split_by=None, num_clients=None, alpha=None)
+    known = SCENARIOS.get(scenario.partition(':')[0])
+    split = 'site' if known is not None and 'split_by' in known.options else None
+    config = dataclasses.replace(study.config, scenario=scenario, split_by=split, num_clients=None)
     return dataclasses.replace(study, config=config)
 
 
 def accuracies(folder: pathlib.Path) -> dict[str, Cell]:
     """Mean and std over seeds, in percent, of the global model and of clients' own where they have one.
 
-    Each is the mean over clients of the accuracy on the client's test set, which is one for all but for sites.
+    Each is over all test examples, as the paper's one test set has it; where data has sites the mean of the sites'
+    accuracies stands beside it.
     """
     summary = results.read_json(folder / output.SUMMARY)
+    scores = {'': summary['score']} | ({BY_SITE: 'avg'} if summary['groups'] else {})
     return {
-        model: (100 * summary[kind]['client_mean']['mean'], 100 * summary[kind]['client_mean']['std'])
+        model + words: (100 * summary[kind][score]['mean'], 100 * summary[kind][score]['std'])
         for model, kind in MODELS.items()
         if summary[kind] is not None
+        for words, score in scores.items()
     }
+
+
+def of_place(place: str) -> dict[str, Any]:
+    """The settings of a column: the concentration of a split, none for sites."""
+    return {'alpha': ALPHAS[place]} if place in ALPHAS else {}
 
 
 def measured(study: Study, recipe: str, place: str, **changes: Any) -> dict[str, Cell]:
     """A recipe's accuracies in one split or on sites, with the margin's weight as published for it."""
     if recipe in ('margin', 'fedld'):
         changes['hyper'] = {f'{recipe}.lam': LAMBDAS[place]}
-    if place in ALPHAS:
-        changes['alpha'] = ALPHAS[place]
-    return accuracies(study.run(recipe, **changes)[0])
+    return accuracies(study.run(recipe, **changes, **of_place(place))[0])
+
+
+def ran(study: Study, **changes: Any) -> dict[str, Any]:
+    """What a column really runs: the settings in which it differs from the study, and its data."""
+    changed = dataclasses.replace(study, config=dataclasses.replace(study.config, **changes))
+    return {**changes, **changed.data()}
 
 
 def note(study: Study) -> str:
@@ -67,7 +97,8 @@ def note(study: Study) -> str:
     data, config = study.data(), study.config
     return (
         f'Ours: {data["name"]}, {sum(data["train"])} training examples, {config.model}, {config.rounds} rounds, seeds '
-        f'{", ".join(map(str, config.seeds))} (deviation over them in brackets); the paper: ResNet-50, 200 rounds, one '
-        'number each. Compare methods within a column, not numbers across. The global model of FedBN and FedPAC is '
-        "no client's: their clients' own models are beside it, on the same test sets."
+        f'{", ".join(map(str, config.seeds))} (deviation over them in brackets), accuracy over all test examples; the '
+        'paper: ResNet-50, 200 rounds, one number each. Compare methods within a column, not numbers across. The '
+        "global model of FedBN and FedPAC is no client's: their clients' own models are beside it, on the same test "
+        'sets.'
     )

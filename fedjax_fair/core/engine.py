@@ -57,8 +57,8 @@ def build(
     Returns:
       Pure functions ``init(rng, start)`` (``start``: some of the model's variables, such as pretrained ones),
       ``round(state, cohort, rng)``, ``evaluate(state, tests, ...)``, ``predict(state, x)``, the logits of the global
-      model, and ``measure(state, cohort, fn)``, what ``fn(ctx)`` finds at every client that took the model home, by
-      client number. ``round`` is meant to be jitted with the state donated; it never leaves the device.
+      model, and ``measure(state, cohort, fn, *more)``, what ``fn(ctx, *more)`` finds at every client that took the
+      model home, by client number. ``round`` is meant to be jitted with the state donated; it never leaves the device.
     """
     spec, facts = _specify(model, task, methods, sizes, example, local, rounds, preprocess, augment, outliers)
     spread = mapping.within_memory(
@@ -78,7 +78,7 @@ def build(
         round=round_,
         evaluate=make_evaluate(spec, spread, lambda *a: _arranged(spec, *a)),
         predict=lambda state, x: predict(spec, state, x),
-        measure=lambda state, cohort, fn: _measure(spec, spread, state, cohort, fn),
+        measure=lambda state, cohort, fn, *more: _measure(spec, spread, state, cohort, fn, more),
         run=spec.run,
         facts=facts,
     )
@@ -191,11 +191,16 @@ def _round(spec, spread, optimizer, state: FedState, cohort: Cohort, rng: Array)
     return state, _metrics(spec.methods, view, cohort, done, sent, ok) | _work(spec, spread, n, steps, sent)
 
 
-def _measure(spec, spread, state: FedState, cohort: Cohort, fn: Callable[[client.Context], PyTree]) -> PyTree:
+def _measure(spec, spread, state: FedState, cohort: Cohort, fn: Callable[..., PyTree], more: tuple) -> PyTree:
     """``[num_clients, ...]``; zero for clients that are not in the cohort."""
     spread, cohort, n, steps = _arranged(spec, spread, cohort)
     shared, clients = _inputs(state, cohort, jax.random.key(0), n, steps)
-    found = mapping.map_clients(spread, lambda s, c: fn(client.download(_context(spec, s, c))), shared, clients)
+
+    def ask(shared: PyTree, one: PyTree) -> PyTree:
+        everybodys, more = shared
+        return fn(client.download(_context(spec, everybodys, one)), *more)
+
+    found = mapping.map_clients(spread, ask, (shared, more), clients)
     target = jnp.where(cohort.mask, cohort.ids, spec.run.num_clients)
     return jax.tree.map(
         lambda leaf: tree.put_rows(jnp.zeros((spec.run.num_clients, *leaf.shape[1:]), leaf.dtype), target, leaf), found

@@ -209,6 +209,6 @@ class Algorithm(NamedTuple):
     round: Callable[[FedState, Cohort, Array], tuple[FedState, dict[str, Array]]]
     evaluate: Callable[..., dict[str, dict[str, Array]]]
     predict: Callable[[FedState, Array], Array]
-    measure: Callable[[FedState, Cohort, Callable[[Any], PyTree]], PyTree]
+    measure: Callable[..., PyTree]
     run: Run
     facts: dict[str, Any]

@@ -12,7 +12,9 @@ import numpy as np
 
 Clients = list[np.ndarray]
 
-MAX_DRAWS = 1000  # how often a Dirichlet partition is redrawn before giving up
+WHOLE_DRAWS = 1000  # how many whole Dirichlet partitions are drawn before only the sizes of their parts are
+MAX_SHARES = 40_000_000  # how many shares are drawn for such sizes before giving up: some seconds
+SHARES_AT_ONCE = 400_000
 
 
 def _check_counts(num_examples: int, num_clients: int, min_size: int = 1) -> None:
@@ -65,34 +67,67 @@ def capped_dirichlet(labels: np.ndarray, num_clients: int, alpha: float, seed: i
 
 
 def _dirichlet_until(labels, num_clients, alpha, seed, min_size, cap) -> Clients:
+    """Draw until every client holds ``min_size`` examples.
+
+    A draw shuffles every class and cuts it. Where good ones are rare (a small ``alpha``, many clients of few classes)
+    the sizes of the pieces alone are drawn, thousands at once, and only those that will do are cut.
+    """
     _check_counts(len(labels), num_clients, min_size)
     _check_alpha(alpha)
     rng = np.random.default_rng(seed)
-    for _ in range(MAX_DRAWS):
-        clients = _dirichlet_draw(np.asarray(labels), num_clients, alpha, rng, cap)
+    classes = [np.flatnonzero(np.asarray(labels) == label) for label in np.unique(labels)]
+    for _ in range(WHOLE_DRAWS):
+        clients = _dirichlet_draw(classes, num_clients, alpha, rng, cap)
         if min(map(len, clients)) >= min_size:
             return [rng.permutation(client) for client in clients]
+    sizes = _dirichlet_sizes([len(rows) for rows in classes], num_clients, alpha, rng, min_size, cap)
+    clients = _dealt([rng.permutation(rows) for rows in classes], sizes)
+    return [rng.permutation(client) for client in clients]
+
+
+def _dirichlet_draw(classes, num_clients, alpha, rng, cap) -> Clients:
+    """One draw of a whole partition."""
+    drawn = [(rng.permutation(rows), rng.dirichlet(np.full(num_clients, alpha))) for rows in classes]
+    shuffled, shares = zip(*drawn, strict=True)
+    sizes = _cut_sizes(np.stack(shares)[:, None], [len(rows) for rows in classes], cap)
+    return _dealt(shuffled, sizes[:, 0])
+
+
+def _dirichlet_sizes(counts, num_clients, alpha, rng, min_size, cap) -> np.ndarray:
+    """``[K, N]``: how many examples of every class each client gets in the first draw that will do."""
+    most = MAX_SHARES // (len(counts) * num_clients)
+    at_once = max(1, SHARES_AT_ONCE // (len(counts) * num_clients))
+    for _ in range(0, most, at_once):
+        sizes = _cut_sizes(rng.dirichlet(np.full(num_clients, alpha), (len(counts), at_once)), counts, cap)
+        good = np.flatnonzero(sizes.sum(0).min(1) >= min_size)
+        if len(good):
+            return sizes[:, good[0]]
     raise ValueError(
         f'alpha={alpha} over num_clients={num_clients} left a client with fewer than {min_size} examples in each of '
-        f'{MAX_DRAWS} draws; take a larger alpha or fewer clients'
+        f'{WHOLE_DRAWS + most} draws; take a larger alpha or fewer clients'
     )
 
 
-def _dirichlet_draw(labels, num_clients, alpha, rng, cap) -> Clients:
-    """One draw; clients holding ``cap`` examples or more are closed to the next class."""
-    parts: list[list[np.ndarray]] = [[] for _ in range(num_clients)]
-    held = np.zeros(num_clients, int)
-    for label in np.unique(labels):
-        chosen = rng.permutation(np.flatnonzero(labels == label))
-        is_open = held < cap
-        shares = rng.dirichlet(np.full(num_clients, alpha)) * is_open
-        shares = shares if shares.sum() > 0 else is_open.astype(float)  # a tiny alpha may favour only closed clients
-        ends = np.cumsum(shares / shares.sum())[:-1] * len(chosen)
-        pieces = np.split(chosen, np.floor(ends + 1e-9).astype(int))  # 1e-9: a sum of 1 - ulp still ends the class
-        held += [len(piece) for piece in pieces]
-        for part, piece in zip(parts, pieces, strict=True):
-            part.append(piece)
-    return [np.concatenate(part) for part in parts]
+def _cut_sizes(shares: np.ndarray, counts: Sequence[int], cap: float) -> np.ndarray:
+    """Sizes ``[K, B, N]`` in which B draws of ``shares[K, B, N]`` cut K classes of ``counts`` examples.
+
+    Clients that hold ``cap`` examples or more are closed to the next class.
+    """
+    sizes = np.zeros(shares.shape, int)
+    for size, share, count in zip(sizes, shares, counts, strict=True):
+        is_open = sizes.sum(0) < cap
+        share = share * is_open
+        share = np.where(share.sum(1, keepdims=True) > 0, share, is_open)  # a tiny alpha may favour closed clients only
+        ends = np.cumsum(share / share.sum(1, keepdims=True), 1)[:, :-1] * count
+        ends = np.floor(ends + 1e-9).astype(int)  # 1e-9: a sum of 1 - ulp still ends the class
+        size[:] = np.diff(ends, axis=1, prepend=0, append=count)
+    return sizes
+
+
+def _dealt(classes: Sequence[np.ndarray], sizes: np.ndarray) -> Clients:
+    """Every client's pieces of the classes, cut in ``sizes[K, N]``, together."""
+    pieces = [np.split(rows, np.cumsum(size)[:-1]) for rows, size in zip(classes, sizes, strict=True)]
+    return [np.concatenate(own) for own in zip(*pieces, strict=True)]
 
 
 def class_slots(classes: Sequence[int], num_clients: int, k: int, seed: int) -> np.ndarray:

@@ -1,6 +1,13 @@
 """What training does that accuracies do not show: where the loss comes from, how clients pull, which signs agree."""
 
-from fedjax_fair.diagnostics.conflicts import Conflicts, client_gradients, conflicts, mean_drift, track_drift
+from fedjax_fair.diagnostics.conflicts import (
+    Conflicts,
+    client_gradients,
+    conflicts,
+    mean_drift,
+    track_drift,
+    watch_conflicts,
+)
 from fedjax_fair.diagnostics.consistency import consistency, same_way, sign_histogram, watch_masks, watch_signs
 from fedjax_fair.diagnostics.decomposition import Decomposition, decompose, keep_local_models, loss_decomposition
 
@@ -17,6 +24,7 @@ __all__ = [
     'same_way',
     'sign_histogram',
     'track_drift',
+    'watch_conflicts',
     'watch_masks',
     'watch_signs',
 ]

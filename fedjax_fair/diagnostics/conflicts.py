@@ -60,6 +60,37 @@ def conflicts(vectors: PyTree, mask: Array | None = None) -> Conflicts:
     )
 
 
+def watch_conflicts() -> list[Method]:
+    """Watches how clients' updates pull against each other in every round.
+
+    The server entry ``watch_conflicts`` holds ``rate[T]``, ``spectrum[T, N]`` (0 past the clients that took part) and
+    ``cosines[T, N, N]`` of :func:`conflicts` of the updates as sent, over the planned rounds and clients; NaN where a
+    round or a client was absent. Training is not changed.
+
+    >>> [method.name for method in watch_conflicts()]
+    ['watch_conflicts']
+    """
+
+    def init(variables, run):
+        rounds, clients = run.rounds, run.num_clients
+        shapes = {'rate': (rounds,), 'spectrum': (rounds, clients), 'cosines': (rounds, clients, clients)}
+        return {name: jnp.full(shape, jnp.nan) for name, shape in shapes.items()}, None
+
+    def commit(view, updates, weights, update):
+        found, seen = conflicts(view.sent, view.mask), view.server
+        places = jnp.where(view.mask, view.ids, view.run.num_clients)
+        slots = jnp.arange(len(places))
+        axes = jnp.zeros(view.run.num_clients, found.spectrum.dtype).at[slots].set(found.spectrum, mode='drop')
+        pairs = view.round, places[:, None], places[None, :]
+        return {
+            'rate': seen['rate'].at[view.round].set(found.rate.astype(seen['rate'].dtype), mode='drop'),
+            'spectrum': seen['spectrum'].at[view.round].set(axes.astype(seen['spectrum'].dtype), mode='drop'),
+            'cosines': seen['cosines'].at[pairs].set(found.cosines.astype(seen['cosines'].dtype), mode='drop'),
+        }, None
+
+    return [Method('watch_conflicts', needs_all=True, init=init, commit=commit)]
+
+
 def client_gradients(algorithm: Algorithm, state: FedState, cohort: Cohort) -> PyTree:
     """``[C, ...]``: each client's gradient of its mean plain loss over its training set at the model it is sent."""
     found = algorithm.measure(state, cohort, lambda ctx: ctx.loss_and_gradient(ctx.variables)[1])

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 
 from fedjax_fair.core import tree
 from fedjax_fair.core.types import Algorithm, Array, Cohort, FedState, Method
+from fedjax_fair.ops.products import precise
 
 NAME = 'local_models'
 
@@ -36,6 +37,7 @@ class Decomposition(NamedTuple):
         return jnp.abs(self.aggregation)
 
 
+@precise
 def decompose(losses: Array, global_losses: Array, shares: Array) -> Decomposition:
     """From ``losses[j, i]`` of model ``i`` on client ``j``'s data, ``global_losses[j]`` and shares that sum to 1.
 
@@ -71,10 +73,10 @@ def loss_decomposition(algorithm: Algorithm, state: FedState, cohort: Cohort, ch
         raise ValueError('loss_decomposition needs keep_local_models() among the methods of the algorithm')
     models = tree.take_rows(state.clients[NAME], cohort.ids)
 
-    def on_own_data(ctx):
+    def on_own_data(ctx, models):
         return jax.lax.map(ctx.loss, models, batch_size=chunk), ctx.loss(ctx.variables)
 
-    found = algorithm.measure(state, cohort, on_own_data)
+    found = algorithm.measure(state, cohort, on_own_data, models)
     losses, global_losses = tree.take_rows(found, cohort.ids)
     n = jnp.where(cohort.mask, jnp.sum(cohort.ex_mask.astype(losses.dtype), 1), 0)
     shares = n / jnp.maximum(jnp.sum(n), 1)

@@ -67,6 +67,8 @@ def principal(
         length=(length, LENGTHS),
         weights=(weights, ('n', 'uniform')),
     )
+    if isinstance(keep, int | float) and not 0 < keep <= 1:  # a traced number cannot be looked at
+        raise ValueError(f'keep={keep} of principal aggregation must be above 0 and at most 1')
 
     def along_axes(view, part, shares):
         overlap = gram(part, view.mask)

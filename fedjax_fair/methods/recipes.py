@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from fedjax_fair.core.types import Method
-from fedjax_fair.diagnostics import watch_masks, watch_signs
+from fedjax_fair.diagnostics import keep_local_models, watch_conflicts, watch_masks, watch_signs
 from fedjax_fair.methods import (
     agnostic,
     collaboration,
@@ -81,6 +81,8 @@ RECIPES: dict[str, Callable[..., list[Method]]] = {
     'server_adam': server_optimizers.server_adam,
     'server_yogi': server_optimizers.server_yogi,
     'server_adagrad': server_optimizers.server_adagrad,
+    'keep_local_models': keep_local_models,
+    'watch_conflicts': watch_conflicts,
     'watch_masks': watch_masks,
     'watch_signs': watch_signs,
 }

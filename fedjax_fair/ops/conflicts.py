@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from fedjax_fair.core.types import Array
+from fedjax_fair.ops.products import precise
 
 RULES = ('seq', 'frozen')
 FLOOR = 1e-7  # of the hierarchical rule: added to every squared norm that divides
@@ -19,6 +20,7 @@ def _over(numerator: Array, denominator: Array) -> Array:
     return jnp.where(denominator > 0, numerator / jnp.where(denominator > 0, denominator, 1), 0)
 
 
+@precise
 def harmonized_coefficients(gram: Array, rule: str = 'seq') -> Array:
     """Row ``i``: the coefficients ``[C, C]`` of update ``i`` after every pair that conflicts has been made orthogonal.
 
@@ -52,6 +54,7 @@ def harmonized_coefficients(gram: Array, rule: str = 'seq') -> Array:
     return jax.lax.fori_loop(0, len(first), pair, sent)
 
 
+@precise
 def hierarchical_coefficients(gram: Array, along: Array, mask: Array | None = None) -> Array:
     """Coefficients ``[C]`` of the mean of updates that were reconciled pair by pair, level by level.
 
@@ -92,6 +95,7 @@ def hierarchical_coefficients(gram: Array, along: Array, mask: Array | None = No
     return jnp.where(left > 1, a + b, rows[0]) / jnp.maximum(present, 1).astype(gram.dtype)
 
 
+@precise
 def project_conflicts(overlap: Array, order: Array, present: Array, keep: Array) -> Array:
     """``A[C, C]``: row ``i`` are the coefficients of vector ``i`` without its conflicts with the others.
 
@@ -113,6 +117,7 @@ def project_conflicts(overlap: Array, order: Array, present: Array, keep: Array)
     return jax.lax.scan(visit, jnp.eye(count, dtype=overlap.dtype), order)[0]
 
 
+@precise
 def leave_out(coefficients: Array, overlap: Array, group: Array) -> Array:
     """Remove the component along the sum of those of ``group`` that conflict with ``coefficients[C]``, if it conflicts.
 

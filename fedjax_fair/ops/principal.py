@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from fedjax_fair.core.tree import keep_rows, weighted_sum
 from fedjax_fair.core.types import Array, PyTree
 from fedjax_fair.ops.gram import gram as gram_of
+from fedjax_fair.ops.products import precise
 
 NORMALIZERS = ('l2_top', 'sum_top', 'sum_all')
 LENGTHS = ('axis', 'sum')
@@ -28,9 +29,9 @@ class Axes(NamedTuple):
     kept: Array
 
 
-def _noise(dtype, clients: int) -> float:
-    """What rounding leaves of a zero in an eigenvalue relative to the largest, or in an eigenvector."""
-    return 8 * clients * float(jnp.finfo(dtype).eps)
+def _noise(clients: Array) -> Array:
+    """What rounding leaves of a zero for so many: in an eigenvalue beside the largest, or in an eigenvector."""
+    return 8 * jnp.finfo(clients.dtype).eps * jnp.maximum(clients, 1)
 
 
 def principal_axes(gram: Array, keep: Array | float = 0.8, mask: Array | None = None) -> Axes:
@@ -44,10 +45,11 @@ def principal_axes(gram: Array, keep: Array | float = 0.8, mask: Array | None = 
     values, vectors = jnp.maximum(values[::-1], 0), vectors[:, ::-1]
     present = jnp.sum(mask.astype(gram.dtype))
     most = jnp.maximum(jnp.floor(keep * present + BELOW_ONE), 1)
-    kept = (jnp.arange(clients, dtype=gram.dtype) < most) & (values > _noise(gram.dtype, clients) * values[0])
+    kept = (jnp.arange(clients, dtype=gram.dtype) < most) & (values > _noise(present) * values[0])
     return Axes(values, vectors, kept)
 
 
+@precise
 def principal_coefficients(
     gram: Array,
     weights: Array,
@@ -77,10 +79,12 @@ def principal_coefficients(
     for name, value, choices in (('normalizer', normalizer, NORMALIZERS), ('length', length, LENGTHS)):
         if value not in choices:
             raise ValueError(f'{name}={value!r} is not one of {", ".join(map(repr, choices))}')
-    square = jnp.diagonal(gram) if mask is None else jnp.where(mask, jnp.diagonal(gram), 0)
+    mask = jnp.ones(gram.shape[0], bool) if mask is None else mask
+    square = jnp.where(mask, jnp.diagonal(gram), 0)
     largest = jnp.max(square)
     scale = jnp.where(largest > 0, largest, 1)
     values, vectors, kept = principal_axes(gram / scale, keep, mask)
+    vectors = jnp.where(jnp.abs(vectors) > _noise(jnp.sum(mask.astype(gram.dtype))), vectors, 0)
     square = square / scale
     used = jnp.where(kept, values, 0)
     total = {'l2_top': jnp.sqrt(jnp.sum(used**2)), 'sum_top': jnp.sum(used), 'sum_all': jnp.sum(square)}[normalizer]
@@ -90,12 +94,11 @@ def principal_coefficients(
         stretch = jnp.sqrt(jnp.sum((vectors * share[None, :]) ** 2 * used[None, :], 1))
         pull = (jnp.where(stretch > 0, voice / jnp.where(stretch > 0, stretch, 1), 0) @ vectors) * share
     else:
-        heard = jnp.where(jnp.abs(vectors) > _noise(gram.dtype, len(square)), jnp.sign(vectors), 0)
-        pull = (voice @ heard) * share / jnp.sqrt(jnp.where(kept, values, 1))
-    found = vectors @ pull
-    return found if mask is None else jnp.where(mask, found, 0)  # rounding lets an axis touch an absent client
+        pull = (voice @ jnp.sign(vectors)) * share / jnp.sqrt(jnp.where(kept, values, 1))
+    return jnp.where(mask, vectors @ pull, 0)  # rounding lets an axis touch an absent client
 
 
+@precise
 def principal_directions(updates: PyTree, keep: Array | float = 0.8, mask: Array | None = None) -> tuple[Array, PyTree]:
     """``(lambda[C], v[C, ...])``: the kept eigenvalues and principal gradients of stacked updates, largest first.
 

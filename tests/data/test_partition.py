@@ -63,6 +63,44 @@ def test_dirichlet_redraws_until_the_smallest_client_is_large_enough():
     assert min(sizes) >= 60
 
 
+@pytest.mark.parametrize(('clients', 'alpha'), [(50, 0.5), (5, 0.01)])
+@pytest.mark.parametrize('seed', [0, 1])
+def test_rare_partitions_of_two_classes_are_found(clients, alpha, seed, monkeypatch):
+    """Good draws are one in hundreds or thousands; here almost all of them are of sizes alone."""
+    monkeypatch.setattr(partition, 'WHOLE_DRAWS', 3)
+    labels = np.random.default_rng(0).permutation(np.repeat([0, 1], [1200, 3500]))
+    found = partition.capped_dirichlet(labels, clients, alpha, seed)
+    np.testing.assert_array_equal(np.sort(np.concatenate(found)), np.arange(4700))
+    first = np.array([(labels[client] == 0).sum() for client in found])
+    sizes = np.array([len(client) for client in found])
+    assert len(found) == clients and sizes.min() >= 10
+    assert (sizes == first)[first >= 4700 / clients].all()  # who is full after the first class gets none of the second
+    assert any(np.any(np.diff(client) < 0) for client in found)  # shuffled
+    again = partition.capped_dirichlet(labels, clients, alpha, seed)
+    assert all(np.array_equal(a, b) for a, b in zip(found, again, strict=True))
+
+
+@pytest.mark.parametrize('cap', [np.inf, 60.0])
+def test_sizes_alone_follow_the_law_of_whole_draws(cap, monkeypatch):
+    monkeypatch.setattr(partition, 'SHARES_AT_ONCE', 80)
+    labels = np.repeat([0, 1], [100, 200])
+    shares = {}
+    for draws in (1000, 0):
+        monkeypatch.setattr(partition, 'WHOLE_DRAWS', draws)
+        found = [partition._dirichlet_until(labels, 4, 0.7, seed, 5, cap) for seed in range(300)]
+        shares[draws] = np.sort([[len(client) for client in clients] for clients in found], 1).mean(0)
+    np.testing.assert_allclose(shares[0], shares[1000], rtol=0.12)
+
+
+def test_partitions_stay_what_they_were():
+    """Draws that once succeeded come from the same random numbers ever after: recorded results depend on it."""
+    labels = np.arange(60) % 3
+    second = partition.capped_dirichlet(labels, 3, 0.5, 0)  # of two draws
+    assert [client[:4].tolist() for client in second] == [[3, 13, 28, 19], [48, 37, 54, 12], [30, 17, 44, 40]]
+    later = partition.dirichlet(labels, 6, 0.2, 1, min_size=4)  # of 29
+    assert [client[:2].tolist() for client in later] == [[24, 30], [16, 58], [0, 26], [9, 50], [56, 53], [40, 1]]
+
+
 def test_capped_dirichlet_closes_full_clients():
     """After a client holds T/N it gets no later class, so at most one class can carry it past that point."""
     clients, cap = 8, len(LABELS) / 8
@@ -172,7 +210,8 @@ def test_truncate_makes_sizes_equal_and_keeps_owners():
         (lambda: partition.quantity_skew(10, 4, 1.0, 0, min_size=3), 'needs 12 examples'),
     ],
 )
-def test_impossible_partitions_say_why_in_one_line(call, words):
+def test_impossible_partitions_say_why_in_one_line(call, words, monkeypatch):
+    monkeypatch.setattr(partition, 'MAX_SHARES', 10_000)
     with pytest.raises(ValueError, match=r'^[^\n]+$') as caught:
         call()
     assert words in str(caught.value)

@@ -4,9 +4,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from lab import FEDERATION, GOLDEN, KEY, LOCAL, SIZES, assert_close, assert_same
+from lab import FEDERATION, GOLDEN, KEY, LOCAL, NOBODY, SIZES, algorithm, assert_close, assert_same, lab
 
 from fedjax_fair.core import Local, build
+from fedjax_fair.core.client_map import ClientMap, client_mesh
 from fedjax_fair.core.local import WarmUp
 from fedjax_fair.core.tree import weighted_sum
 from fedjax_fair.methods import make_methods
@@ -16,6 +17,7 @@ from fedjax_fair.ops import class_means, collaboration_weights, feature_statisti
 from fedjax_fair.testing import scripted_rounds, tiny_mlp
 
 TASK = classification(3)
+CLOSE = {'rtol': 1e-10, 'atol': 1e-12}  # of published numbers, in float64
 
 
 def scripted(recipe, hyper, updates, n):
@@ -32,11 +34,11 @@ def test_published_rounds(case):
         updates = {'w': jnp.asarray(np.stack([z[f'grads_r{r}'] for r in range(3)]))}
         _, steps = scripted('fedld_code', {}, updates, z['n_i'])
         for number in range(3):
-            np.testing.assert_allclose(steps['w'][number], z[f'authors_out_r{number}'], rtol=1e-9, atol=1e-11)
+            np.testing.assert_allclose(steps['w'][number], z[f'authors_out_r{number}'], **CLOSE)
         _, steps = scripted('fedld', {}, updates, z['n_i'])
-        np.testing.assert_allclose(steps['w'][1], z['ref_paper_agg'], rtol=1e-9, atol=1e-11)
+        np.testing.assert_allclose(steps['w'][1], z['ref_paper_agg'], **CLOSE)
         _, steps = scripted('principal', {'principal.weights': 'uniform'}, updates, z['n_i'])
-        np.testing.assert_allclose(steps['w'][1], z['ref_paper_agg_uniform'], rtol=1e-9, atol=1e-11)
+        np.testing.assert_allclose(steps['w'][1], z['ref_paper_agg_uniform'], **CLOSE)
 
 
 def test_every_tensor_on_its_own():
@@ -78,15 +80,15 @@ def test_gradient_harmony(rule):
     z = np.load(GOLDEN / 'fedgh_m5_d20.npz')
     with jax.enable_x64(True):
         _, steps = scripted('fedgh', {'fedgh.rule': rule}, {'w': jnp.asarray(z['grads'])}, z['n_i'])
-        np.testing.assert_allclose(steps['w'][1], z[f'ref_paper_{rule}_agg_r1'], rtol=1e-9, atol=1e-11)
+        np.testing.assert_allclose(steps['w'][1], z[f'ref_paper_{rule}_agg_r1'], **CLOSE)
 
 
 def test_hierarchical_harmony_and_its_history():
     z = np.load(GOLDEN / 'fedgh_m5_d20.npz')
     with jax.enable_x64(True):
         out, steps = scripted('fedgh_pcgrad', {}, {'w': jnp.asarray(z['grads'])}, z['n_i'])
-        np.testing.assert_allclose(steps['w'], z['authors_out'], rtol=1e-9, atol=1e-11)
-        np.testing.assert_allclose(out.server['fedgh_pcgrad']['w'], z['authors_hist'], rtol=1e-9, atol=1e-11)
+        np.testing.assert_allclose(steps['w'], z['authors_out'], **CLOSE)
+        np.testing.assert_allclose(out.server['fedgh_pcgrad']['w'], z['authors_hist'], **CLOSE)
 
 
 @pytest.mark.parametrize('recipe', ['fedgh', 'fedgh+uniform', 'fedgh_pcgrad'])
@@ -117,6 +119,18 @@ def play(recipe, hyper=None, rounds=2, ids=(0, 1, 2, 3), local=LOCAL, batch_norm
 def test_without_margin_and_with_one_client_fedld_is_fedavg():
     one = play('fedld', {'fedld.lam': 0.0}, ids=(2,))[-1]
     assert_close(one.variables, play('fedavg', ids=(2,))[-1].variables, 1e-5)
+
+
+@pytest.mark.parametrize(
+    'recipe', [pytest.param(recipe, marks=pytest.mark.xdist_group(recipe)) for recipe in ('fedld', 'fedld_code')]
+)
+def test_four_devices_agree_with_one(recipe):
+    chosen = algorithm(recipe, client_map=ClientMap(1, client_mesh(4)))
+    spread, state = jax.jit(chosen.round), chosen.init(jax.random.key(3))
+    cohort = FEDERATION.cohort((0, 1, 2, 3, NOBODY, NOBODY))
+    for _ in range(3):
+        state, _ = spread(state, cohort, jax.random.key(KEY))
+    assert_close(jax.device_get(state), jax.device_get(lab(recipe).reference), 1e-5)
 
 
 def test_margins_shrink_logits():
@@ -232,6 +246,8 @@ def test_fedpac_deploys_own_heads_and_needs_to_know_which_layer_that_is():
         ('margin', {'margin.kind': 'damp'}, "margin.kind='damp' is not one of 'logits', 'softmax_batch', 'squared'"),
         ('principal', {'principal.granularity': 'row'}, "principal.granularity='row' is not one of 'model', 'leaf'"),
         ('principal', {'principal.weights': 'loss'}, "principal.weights='loss' is not one of 'n', 'uniform'"),
+        ('principal', {'principal.keep': '0'}, r'keep=0.0 of principal aggregation must be above 0 and at most 1'),
+        ('fedld', {'fedld.keep': '1.5'}, r'keep=1.5 of principal aggregation must be above 0 and at most 1'),
         ('fedgh', {'fedgh.rule': 'all'}, "fedgh.rule='all' is not one of 'seq', 'frozen'"),
         ('fedprox', {'fedprox.kind': 'l1'}, "fedprox.kind='l1' is not one of 'squared', 'norms'"),
     ],
