@@ -59,5 +59,5 @@ def _wide(rows: Array) -> jnp.dtype:
 def _slab_width(rest: int, most: int) -> int:
     """At most ``most`` of ``rest``: a divisor where a large one exists, so that nothing is left over."""
     most = max(1, min(rest, most))
-    divisor = max(d for d in range(1, most + 1) if rest % d == 0)
+    divisor = next(d for d in range(most, 0, -1) if rest % d == 0)
     return divisor if 4 * divisor >= most else most
