@@ -17,6 +17,7 @@ from absl import app, flags
 from fedjax_fair.cli import settings
 from fedjax_fair.cli.main import guarded
 from fedjax_fair.cli.mistakes import fail, one_line
+from fedjax_fair.data import SOURCES
 from fedjax_fair.data.options import named_paths
 from fedjax_fair.methods import RECIPES, make_methods, resolve_hyper
 from fedjax_fair.training import Config, load_federation, output, results, run, use_host_devices
@@ -106,7 +107,7 @@ def sha256(path: pathlib.Path) -> str:
 
 def files(scenario: str) -> list[pathlib.Path]:
     """The files a scenario reads: those it names, or all in the folder it names."""
-    named = re.search(r'(?:npz|idx|office_caltech):(.*)', scenario)
+    named = re.search(rf'(?:{"|".join(SOURCES)}|office_caltech):(.*)', scenario)
     return [
         file
         for path in (named_paths(named[1]) if named else [])

@@ -17,6 +17,21 @@ def named_paths(text: str) -> list[pathlib.Path]:
     return [pathlib.Path(os.path.expandvars(part.strip())).expanduser() for part in text.split(',') if part.strip()]
 
 
+def pairs(text: str | None, flag: str) -> dict[str, str]:
+    """``'name=value,name=value'`` of a flag as a dict.
+
+    >>> pairs('label=dx, site=hospital', 'source_options')
+    {'label': 'dx', 'site': 'hospital'}
+    """
+    found: dict[str, str] = {}
+    for pair in filter(str.strip, (text or '').split(',')):
+        name, equals, value = (part.strip() for part in pair.partition('='))
+        if not equals or not name or not value or name in found:
+            raise ValueError(f'--{flag}={text} must be written name=value,name=value with different names')
+        found[name] = value
+    return found
+
+
 def given(options: Mapping[str, Any]) -> dict[str, Any]:
     """The options that say something: None, False and an empty sequence leave the choice to the source.
 

@@ -15,10 +15,9 @@ from fedjax_fair.data.assemble import assemble, check_none_is_empty
 from fedjax_fair.data.corruptions import corrupt_images, make_corruption
 from fedjax_fair.data.digits import handwritten_digits
 from fedjax_fair.data.federation import Federation, stack_tests
-from fedjax_fair.data.idx import read_idx
-from fedjax_fair.data.npz import read_npz
 from fedjax_fair.data.options import given, refuse_unread
 from fedjax_fair.data.pool import Pool, limit_tests
+from fedjax_fair.data.sources import SOURCES, read_pool
 from fedjax_fair.data.tissue import tissue_pool
 
 QUALITIES = ('clean', 'corrupted')
@@ -41,27 +40,11 @@ def _tissue(
     return tissue_pool(sizes, TISSUE_TESTS, image_size, classes, data_seed, shift=0)._replace(task=task)
 
 
-def _npz(
-    paths: str,
-    data_seed: int,
-    num_clients: int,
-    npz_keys: str | None = None,
-    image_size: int | None = None,
-    task: str | None = None,
-) -> Pool:
-    return read_npz(paths, npz_keys, image_size, data_seed, task)
-
-
-def _idx(folder: str, data_seed: int, num_clients: int, image_size: int | None = None) -> Pool:
-    return read_idx(folder, image_size, data_seed)
-
-
 BASES: dict[str, Callable[..., Pool]] = {
     'digits': _digits,
     'tissue': functools.partial(_tissue, 2),
     'tissue_grades': functools.partial(_tissue, 4),
 }
-FILES: dict[str, Callable[..., Pool]] = {'npz': _npz, 'idx': _idx}  # written name:PATH
 
 
 def quality_shift(
@@ -73,11 +56,12 @@ def quality_shift(
     corruption: str = 'gaussian_noise',
     severity: int = 3,
     npz_keys: str | None = None,
+    source_options: str | None = None,
     image_size: int | None = None,
     test_size: int | None = None,
     task: str | None = None,
 ) -> Federation:
-    """Images of a base (one of :data:`BASES`, ``npz:PATH`` or ``idx:PATH``), corrupted for the last clients.
+    """Images of a base (one of :data:`BASES`, or a source such as ``npz:PATH``), corrupted for the last clients.
 
     ``corrupted_ratio`` of the clients hold corrupted images, and of every class the same part
     (:func:`~fedjax_fair.data.partition.two_pools`). The test set is there twice, clean and corrupted; a client's own is
@@ -93,7 +77,8 @@ def quality_shift(
             f'--corrupted_ratio={corrupted_ratio} gives {worse} of {num_clients} clients corrupted images; '
             'both kinds need a client at least'
         )
-    pool = _source(base, given({'npz_keys': npz_keys, 'image_size': image_size, 'task': task}))(data_seed, num_clients)
+    how = {'npz_keys': npz_keys, 'source_options': source_options, 'image_size': image_size, 'task': task}
+    pool = _source(base, given(how))(data_seed, num_clients)
     pool = pool if test_size is None else limit_tests(pool, test_size, data_seed)
     train, test = pool.take(~pool.held_out), pool.take(pool.held_out)
     clients = partition.two_pools(train.strata, num_clients, worse, alpha, data_seed)
@@ -112,11 +97,12 @@ def quality_shift(
 def _source(base: str, options: dict[str, Any]) -> Callable[[int, int], Pool]:
     """What makes the examples of a base; an option it does not read is refused."""
     name, _, path = base.partition(':')
-    known = BASES | ({kind: functools.partial(read, path) for kind, read in FILES.items()} if path else {})
-    if name not in known or (path and name in BASES):
-        choices = ', '.join((*BASES, *(f'{kind}:PATH' for kind in FILES)))
+    where = f'--scenario=quality_shift:{name}'
+    if path and name in SOURCES:
+        refuse_unread(options, ('image_size', 'task', *SOURCES[name].flags), where)
+        return lambda data_seed, num_clients: read_pool(name, path, data_seed=data_seed, **options)
+    if path or name not in BASES:
+        choices = ', '.join((*BASES, *(f'{kind}:{source.argument}' for kind, source in SOURCES.items())))
         raise ValueError(f'--scenario=quality_shift:{base} is unknown; choose one of {choices}')
-    make = known[name]
-    reads = tuple(inspect.signature(make).parameters)[2:]
-    refuse_unread(options, reads, f'--scenario=quality_shift:{name}')
-    return functools.partial(make, **options)
+    refuse_unread(options, tuple(inspect.signature(BASES[name]).parameters)[2:], where)
+    return functools.partial(BASES[name], **options)

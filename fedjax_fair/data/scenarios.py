@@ -6,18 +6,17 @@ import functools
 import inspect
 import pathlib
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from fedjax_fair.data.assemble import Split, clients_of_each, federate
 from fedjax_fair.data.digits import CLIENT_SIZES, DOMAINS, digit_domains, handwritten_digits
 from fedjax_fair.data.federation import Federation
-from fedjax_fair.data.idx import read_idx
-from fedjax_fair.data.npz import read_npz
 from fedjax_fair.data.options import given, refuse_unread
 from fedjax_fair.data.pool import Pool, limit_tests
 from fedjax_fair.data.quality import quality_shift
+from fedjax_fair.data.sources import FLAGS, SOURCES, read_pool
 from fedjax_fair.data.tissue import tissue_pool
 from fedjax_fair.data.toys import gaussian_toy
 
@@ -34,11 +33,12 @@ class Scenario(NamedTuple):
     make: Callable[..., Federation]
     description: str
     argument: str = ''
+    flags: tuple[str, ...] = FLAGS  # those of a source's own options that it has
 
     @property
     def options(self) -> tuple[str, ...]:
-        names = tuple(inspect.signature(self.make).parameters)
-        return names[1:] if self.argument else names
+        names = tuple(inspect.signature(self.make).parameters)[bool(self.argument) :]
+        return tuple(name for name in names if name in self.flags or name not in FLAGS)
 
 
 def digits_domains(
@@ -135,10 +135,12 @@ def tissue(
     return federate(pool, name, Split('site', truncate=truncate), data_seed, description=SCENARIOS[name].description)
 
 
-def npz(
-    paths: str,
+def from_source(
+    kind: str,
+    argument: str,
     data_seed: int = 0,
     npz_keys: str | None = None,
+    source_options: str | None = None,
     image_size: int | None = None,
     task: str | None = None,
     test_size: int | None = None,
@@ -151,32 +153,17 @@ def npz(
     truncate: bool = False,
     join_sites: bool = False,
 ) -> Federation:
-    """Arrays of one's own: see :mod:`fedjax_fair.data.npz` for the layouts and :class:`Split` for the partition.
+    """Data of one's own or of a publisher: see :mod:`fedjax_fair.data.sources`, and :class:`Split` for the partition.
 
-    Without ``split_by`` files with sites or domains give one client per site, or ``clients_per_domain`` clients of
-    each where that (or ``num_clients`` or ``client_sizes``) is given; files without give 10 clients, iid. With
+    Without ``split_by`` data with sites or domains gives one client per site, or ``clients_per_domain`` clients of
+    each where that (or ``num_clients`` or ``client_sizes``) is given; data without gives 10 clients, iid. With
     ``join_sites`` sites that cannot be both trained on and tested are one, 'other'.
     """
-    pool = read_npz(paths, npz_keys, image_size, data_seed, task, join_sites)
+    how: Any = {'npz_keys': npz_keys, 'source_options': source_options, 'task': task, 'join_sites': join_sites}
+    pool = read_pool(kind, argument, data_seed=data_seed, image_size=image_size, **how)
     sizes = None if client_sizes is None else tuple(client_sizes)
     split = Split(split_by, num_clients, alpha, classes_per_client, clients_per_domain, sizes, truncate)
-    return _of_files(pool, 'npz', paths, split, data_seed, test_size)
-
-
-def idx(
-    folder: str,
-    data_seed: int = 0,
-    image_size: int | None = None,
-    test_size: int | None = None,
-    split_by: str | None = None,
-    num_clients: int | None = None,
-    alpha: float | None = None,
-    classes_per_client: int | None = None,
-    truncate: bool = False,
-) -> Federation:
-    """MNIST, Fashion-MNIST and the like as they are given out: see :mod:`fedjax_fair.data.idx`; 10 clients, iid."""
-    split = Split(split_by, num_clients, alpha, classes_per_client, truncate=truncate)
-    return _of_files(read_idx(folder, image_size, data_seed), 'idx', folder, split, data_seed, test_size)
+    return _of_files(pool, kind, argument, split, data_seed, test_size)
 
 
 def office_caltech(
@@ -192,7 +179,7 @@ def office_caltech(
     Of ten images in that order the first eight are for training, whatever the files say. Each of five clients per
     domain holds a tenth of its domain's training images (or ``client_sizes``), at least one of every class.
     """
-    pool = read_npz(paths, npz_keys, image_size, data_seed)
+    pool = read_pool('npz', paths, npz_keys=npz_keys, image_size=image_size, data_seed=data_seed)
     place = np.zeros(len(pool.y), int)
     for group, name in enumerate(pool.groups or (paths,)):
         own = pool.origin == group
@@ -232,16 +219,16 @@ SCENARIOS: dict[str, Scenario] = {
     ),
     'quality_shift': Scenario(
         quality_shift,
-        'some clients have noisy or blurred images; BASE is digits, tissue, tissue_grades, npz:PATH or idx:PATH',
+        'some clients have noisy or blurred images; BASE is digits, tissue, tissue_grades or a source such as npz:PATH',
         'BASE',
     ),
-    'idx': Scenario(idx, 'MNIST, Fashion-MNIST and the like from a folder of IDX files', 'FOLDER'),
     'office_caltech': Scenario(
         office_caltech, 'domains of your own, 8 of 10 images for training, small clients of all classes', 'PATH[,PATH]'
     ),
-    'npz': Scenario(
-        npz, 'arrays of your own from .npz files, by site, domain, Dirichlet, classes or iid', 'PATH[,PATH]'
-    ),
+    **{
+        kind: Scenario(functools.partial(from_source, kind), source.description, source.argument, source.flags)
+        for kind, source in SOURCES.items()
+    },
 }
 
 
@@ -256,6 +243,7 @@ def make_scenario(
     clients_per_domain: int | None = None,
     client_sizes: Sequence[int] | None = None,
     npz_keys: str | None = None,
+    source_options: str | None = None,
     image_size: int | None = None,
     shift: float | None = None,
     corrupted_ratio: float | None = None,

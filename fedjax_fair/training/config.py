@@ -58,6 +58,7 @@ class Config:
     client_sizes: tuple[int, ...] = setting((), 'training examples per client of each domain', 'data')
     test_size: int | None = setting(None, 'test examples of each domain', 'data')
     npz_keys: str | None = setting(None, 'names of arrays, such as site:hospital,split:- (- for none)', 'data')
+    source_options: str | None = setting(None, 'options of the source, such as label=dx,site=hospital', 'data')
     image_size: int | None = setting(None, 'side to which images are resized', 'data')
     shift: float | None = setting(None, 'how far the hospitals of tissue differ: 0 not at all, 1 by default', 'data')
     corrupted_ratio: float | None = setting(None, 'share of clients whose images are corrupted', 'data')

@@ -6,8 +6,8 @@ import struct
 import numpy as np
 import pytest
 
-from fedjax_fair.data import make_scenario
-from fedjax_fair.data.idx import read_idx, read_idx_file
+from fedjax_fair.data import make_scenario, read_pool
+from fedjax_fair.data.sources.idx import read_idx_file
 
 CODES = {'u1': 0x08, 'i2': 0x0B, 'f4': 0x0D}
 
@@ -38,7 +38,7 @@ def test_an_array_comes_back_as_written(code, tmp_path):
 
 
 def test_a_folder_is_a_pool_with_its_own_test_set(folder):
-    pool = read_idx(str(folder))
+    pool = read_pool('idx', str(folder))
     assert pool.x.shape == (80, 6, 5, 1) and pool.x.dtype == np.uint8
     assert pool.held_out.sum() == 20 and pool.num_classes == 4
 
@@ -65,7 +65,7 @@ def test_a_scenario_of_two_classes_per_client(folder):
 def test_what_is_wrong_is_named(folder, spoil, message):
     spoil(folder)
     with pytest.raises(ValueError, match=message):
-        read_idx(str(folder))
+        read_pool('idx', str(folder))
 
 
 def test_a_missing_folder_and_an_option_of_another_source_are_refused(folder):
@@ -78,5 +78,5 @@ def test_a_missing_folder_and_an_option_of_another_source_are_refused(folder):
 def test_a_folder_can_be_the_base_of_a_quality_shift(folder):
     data = make_scenario(f'quality_shift:idx:{folder}', num_clients=4, corrupted_ratio=0.25)
     assert data.sizes.sum() == 60 and data.tests.x.shape[:2] == (2, 20)
-    with pytest.raises(ValueError, match='--task=classification does not apply to --scenario=quality_shift:idx'):
-        make_scenario(f'quality_shift:idx:{folder}', task='classification')
+    with pytest.raises(ValueError, match='--npz_keys=a:b does not apply to --scenario=quality_shift:idx'):
+        make_scenario(f'quality_shift:idx:{folder}', npz_keys='a:b')

@@ -5,7 +5,7 @@ import pathlib
 import numpy as np
 import pytest
 
-from fedjax_fair.data import class_counts, make_scenario, read_npz
+from fedjax_fair.data import class_counts, make_scenario, read_pool
 
 RNG = np.random.default_rng(0)
 
@@ -86,7 +86,7 @@ def test_several_files_are_domains_of_one_shape(tmp_path):
     of_grey = made.x[made.index[np.flatnonzero(made.group_of == 0)[0], 0]]
     assert (of_grey == of_grey[..., :1]).all()
     assert made.tests.mask.sum(1).tolist() == [8, 12]
-    assert read_npz(f'{grey},{tmp_path / "rgb.npz"}').x.shape[1:3] == (4, 4)  # most examples are 4x4
+    assert read_pool('npz', f'{grey},{tmp_path / "rgb.npz"}').x.shape[1:3] == (4, 4)  # most examples are 4x4
 
 
 def test_keys_rename_and_string_splits_keep_validation_out(tmp_path):
@@ -94,7 +94,7 @@ def test_keys_rename_and_string_splits_keep_validation_out(tmp_path):
     hospital = np.tile(['B7', 'A1'], 20)
     data = {'x': images(40, 4, 4, 3), 'y': np.arange(40) % 4, 'hospital': hospital, 'part': split}
     path = save(tmp_path / 'k.npz', **data)
-    pool = read_npz(path, 'images:x, labels:y, site:hospital, split:part')
+    pool = read_pool('npz', path, npz_keys='images:x, labels:y, site:hospital, split:part')
     assert len(pool.y) == 32 and pool.held_out.sum() == 8 and pool.groups == ('B7', 'A1')
     np.testing.assert_array_equal(pool.x, data['x'][:32])
     np.testing.assert_array_equal(np.array(pool.groups)[pool.group_of], hospital[:32])
@@ -102,13 +102,13 @@ def test_keys_rename_and_string_splits_keep_validation_out(tmp_path):
 
 def test_a_role_given_to_no_array_is_not_read(sites):
     path = save(sites.pop('path'), **sites, split=np.full(60, 'test'), site_names=np.array(['a', 'b', 'c']))
-    assert read_npz(path).held_out.all()
-    np.testing.assert_array_equal(read_npz(path, 'split:-').held_out, sites['is_test'])
-    drawn = read_npz(path, 'split:-,is_test:-,site_names:-,group:-')
+    assert read_pool('npz', path).held_out.all()
+    np.testing.assert_array_equal(read_pool('npz', path, npz_keys='split:-').held_out, sites['is_test'])
+    drawn = read_pool('npz', path, npz_keys='split:-,is_test:-,site_names:-,group:-')
     assert drawn.held_out.sum() == 9 and drawn.groups == ('0', '1', '2')
-    assert read_npz(path, 'split:-,site:-').groups == ()
+    assert read_pool('npz', path, npz_keys='split:-,site:-').groups == ()
     with pytest.raises(ValueError, match=r'--npz_keys=labels:-: sites\.npz cannot be used without labels'):
-        read_npz(path, 'labels:-')
+        read_pool('npz', path, npz_keys='labels:-')
 
 
 def test_sites_of_one_slide_are_joined_before_the_split_is_drawn(tmp_path):
@@ -123,7 +123,7 @@ def test_sites_of_one_slide_are_joined_before_the_split_is_drawn(tmp_path):
     made = make_scenario(f'npz:{path}', npz_keys='group:slide', join_sites=True)
     assert made.groups == made.tests.names == ('other', 'A', 'C')
     assert made.sizes.tolist() == [3, 6, 3] and made.tests.mask.sum(1).tolist() == [3, 3, 3]
-    held = read_npz(path, 'group:slide', join_sites=True).held_out.reshape(7, 3)
+    held = read_pool('npz', path, npz_keys='group:slide', join_sites=True).held_out.reshape(7, 3)
     assert (held.all(1) | ~held.any(1)).all()
     np.testing.assert_array_equal(made.cluster_of, slide[~held.ravel()])  # known to the clients, to validate by
 
@@ -149,27 +149,27 @@ def test_keras_style_names(tmp_path):
         'y_test': np.arange(6) % 2,
     }
     keys = 'train_images:x_train,train_labels:y_train,test_images:x_test,test_labels:y_test'
-    pool = read_npz(save(tmp_path / 'keras.npz', **data), keys)
+    pool = read_pool('npz', save(tmp_path / 'keras.npz', **data), npz_keys=keys)
     assert pool.held_out.sum() == 6 and len(pool.y) == 26
 
 
 def test_a_drawn_split_is_stratified_and_keeps_groups_together(tmp_path):
     labels, slide = np.repeat([0, 1], 60), np.arange(120) // 3
     path = save(tmp_path / 's.npz', images=images(120, 4, 4), labels=labels, group=slide)
-    pool = read_npz(path)
+    pool = read_pool('npz', path)
     assert [int(pool.held_out[labels == c].sum()) for c in (0, 1)] == [12, 12]
     assert all(len(set(pool.held_out[slide == s])) == 1 for s in range(40))
-    assert not np.array_equal(read_npz(path, seed=1).held_out, pool.held_out)
+    assert not np.array_equal(read_pool('npz', path, data_seed=1).held_out, pool.held_out)
 
 
 def test_floats_and_masks_are_kept(tmp_path):
     x = RNG.normal(size=(20, 4, 4, 1))
     masks = RNG.integers(2, size=(20, 4, 4)).astype(np.uint8)
     path = save(tmp_path / 'f.npz', images=x, labels=np.arange(20) % 2, masks=masks)
-    pool = read_npz(path)
+    pool = read_pool('npz', path)
     np.testing.assert_array_equal(pool.x, x.astype(np.float32))
     np.testing.assert_array_equal(pool.masks, masks)
-    assert read_npz(path, image_size=8).masks.shape == (20, 8, 8)  # masks are resized with their images
+    assert read_pool('npz', path, image_size=8).masks.shape == (20, 8, 8)  # masks are resized with their images
 
 
 def test_plain_features(tmp_path):

@@ -13,8 +13,8 @@ import zlib
 import numpy as np
 
 from fedjax_fair.data.options import named_paths
-from fedjax_fair.data.parts import TEST, TRAIN, Part, merge
-from fedjax_fair.data.pool import Pool
+from fedjax_fair.data.parts import TEST, TRAIN, Part
+from fedjax_fair.data.sources.found import Arrays
 
 FILES = {'images': 'images-idx3-ubyte', 'labels': 'labels-idx1-ubyte'}
 KINDS = {0x08: '>u1', 0x09: '>i1', 0x0B: '>i2', 0x0C: '>i4', 0x0D: '>f4', 0x0E: '>f8'}
@@ -40,8 +40,8 @@ def read_idx_file(path: pathlib.Path) -> np.ndarray:
     return np.frombuffer(raw, kind, offset=start).reshape(shape).astype(kind.newbyteorder('='))
 
 
-def read_idx(folder: str, image_size: int | None = None, seed: int = 0) -> Pool:
-    """The training and test images of a folder as a :class:`~fedjax_fair.data.pool.Pool`."""
+def read_idx(folder: str) -> Arrays:
+    """The training and test images of a folder."""
     path = next(iter(named_paths(folder)), pathlib.Path())
     if not path.is_dir() or ',' in folder:
         raise ValueError(f'--scenario=idx:{folder}: no such folder')
@@ -52,7 +52,7 @@ def read_idx(folder: str, image_size: int | None = None, seed: int = 0) -> Pool:
             raise ValueError(f'--scenario=idx:{folder}: {name} has images {images.shape} and labels {labels.shape}')
         split_of = np.full(len(labels), split)
         parts.append(Part(path.name, images[..., None], labels.astype(np.int32), split_of))
-    return merge(parts, (), image_size, seed)
+    return Arrays(parts)
 
 
 def _find(folder: pathlib.Path, name: str) -> pathlib.Path:

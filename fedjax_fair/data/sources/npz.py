@@ -28,9 +28,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fedjax_fair.data.options import named_paths
-from fedjax_fair.data.parts import TEST, TRAIN, UNKNOWN, VAL, Part, merge
-from fedjax_fair.data.pool import Pool
+from fedjax_fair.data.parts import TEST, TRAIN, UNKNOWN, VAL, Part
 from fedjax_fair.data.resize import with_channels
+from fedjax_fair.data.sources.found import Arrays
 
 ROLES = ('images', 'labels', 'masks', 'site', 'split', 'is_test', 'group', 'class_names', 'site_names')
 PARTS = {'train': TRAIN, 'test': TEST, 'val': VAL}
@@ -99,26 +99,15 @@ def parse_keys(keys: str | None) -> dict[str, str]:
     return renamed
 
 
-def read_npz(
-    paths: str,
-    keys: str | None = None,
-    image_size: int | None = None,
-    seed: int = 0,
-    task: str | None = None,
-    join_sites: bool = False,
-) -> Pool:
-    """Read comma-separated files into :class:`Pool` of one image shape.
+def read_npz(paths: str, npz_keys: str | None = None) -> Arrays:
+    """Read comma-separated files; ``npz_keys`` renames arrays (``'site:hospital,train_images:x_train'``).
 
-    ``keys`` renames arrays (``'site:hospital,train_images:x_train'``). Images are fitted into ``image_size`` squares
-    (default: the most common size), grey ones repeated to RGB where both occur. uint8 and float images keep their
-    values; floats become float32. ``seed`` draws the test set where the files have none. ``task`` says what is to be
-    learned where the files leave a choice. ``join_sites`` makes one of the sites that are too small, see
-    :func:`~fedjax_fair.data.parts.merge`.
+    uint8 and float images keep their values; floats become float32.
     """
     chosen = named_paths(paths)
     if len({p.stem for p in chosen}) != len(chosen) or not chosen:
         raise ValueError(f'--scenario=npz:{paths} must name one or more files with different names')
-    renamed = parse_keys(keys)
+    renamed = parse_keys(npz_keys)
     parts: list[Part] = []
     names: list[tuple[str, ...]] = []
     for path in chosen:
@@ -130,7 +119,7 @@ def read_npz(
             _check_keys_read(file)
     if len(set(names)) > 1:
         raise ValueError(f'--scenario=npz:{paths}: the files name their classes differently: {sorted(set(names))}')
-    return merge(parts, names[0] if names else (), image_size, seed, task, join_sites)
+    return Arrays(parts, names[0] if names else ())
 
 
 def _open(path: pathlib.Path) -> np.lib.npyio.NpzFile:

@@ -1,0 +1,40 @@
+"""What a source finds: examples in memory, or image files that are still to be decoded."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from fedjax_fair.data.parts import Part
+
+
+class Arrays(NamedTuple):
+    """Examples in memory, in parts that may differ in image size; ``class_names`` may be empty."""
+
+    parts: Sequence[Part]
+    class_names: tuple[str, ...] = ()
+
+
+class Files(NamedTuple):
+    """Image files below ``root`` and what is known of each of them: sequences of one length.
+
+    ``labels`` are classes ``[T]`` or zeros and ones ``[T, K]``; ``split`` holds TRAIN, TEST, VAL or UNKNOWN; ``site``
+    names where an image comes from; images of equal ``group`` (slide, patient, lesion) belong together; ``masks`` are
+    image files too, one per image.
+    """
+
+    root: pathlib.Path
+    images: Sequence[str]
+    labels: np.ndarray
+    split: np.ndarray
+    site: np.ndarray | None = None
+    group: np.ndarray | None = None
+    masks: Sequence[str] | None = None
+    class_names: tuple[str, ...] = ()
+    unlabelled: bool = False  # labels are all zero because there are none
+
+
+Found = Arrays | Files
