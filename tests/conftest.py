@@ -5,9 +5,11 @@ import itertools
 import os
 import pathlib
 
-# Tests compile much and compute little: leave most of LLVM's optimisation out (level 0 has given wrong numbers).
+# Tests compile much and compute little: leave most of LLVM's optimisation out (level 0 has given wrong numbers), and
+# let XLA write loops without its fusion emitters, which take as long to compile as all the rest.
 FLAGS = (
     '--xla_force_host_platform_device_count=4',
+    '--xla_cpu_use_fusion_emitters=false',
     '--xla_backend_optimization_level=1',
     '--xla_llvm_disable_expensive_passes=true',
 )

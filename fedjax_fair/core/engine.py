@@ -55,7 +55,8 @@ def build(
       outliers: which training examples are spoiled, and how.
 
     Returns:
-      Pure functions ``init(rng, start)`` (``start``: some of the model's variables, such as pretrained ones),
+      Pure functions ``init(rng, start, rows)`` (``start``: some of the model's variables, such as pretrained ones;
+      ``rows``: how many client rows the state holds, by default one for every client),
       ``round(state, cohort, rng)``, ``evaluate(state, tests, ...)``, ``predict(state, x)``, the logits of the global
       model, and ``measure(state, cohort, fn, *more)``, what ``fn(ctx, *more)`` finds at every client that took the
       model home, by client number. ``round`` is meant to be jitted with the state donated; it never leaves the device.
@@ -74,7 +75,9 @@ def build(
         return _round(spec, spread, optimizer, state, cohort, rng)
 
     return Algorithm(
-        init=lambda rng, start=None: mapping.replicate(spread, _init(spec, optimizer, rng, start or {})),
+        init=lambda rng, start=None, rows=None: mapping.replicate(
+            spread, _init(spec, optimizer, rng, start or {}, spec.run.num_clients if rows is None else rows)
+        ),
         round=round_,
         evaluate=make_evaluate(spec, spread, lambda *a: _arranged(spec, *a)),
         predict=lambda state, x: predict(spec, state, x),
@@ -124,13 +127,13 @@ def _specify(model, task, methods, sizes, example, base, rounds, preprocess, aug
     return spec, {'score': task.score, 'fixed_by': fixed_by, 'local': base, 'model_bytes': tree.num_bytes(shapes)}
 
 
-def _init(spec: Spec, optimizer: optax.GradientTransformation, rng: Array, start: dict) -> FedState:
+def _init(spec: Spec, optimizer: optax.GradientTransformation, rng: Array, start: dict, rows: int) -> FedState:
     example = spec.preprocess(jnp.asarray(spec.run.example)[None])
     variables = tree.replaced(spec.model.init(rng, example), start)
-    servers, clients = server.initial_entries(spec.methods, variables, spec.run)
+    servers, clients = server.initial_entries(spec.methods, variables, spec.run, rows)
     if spec.local.keep_optimizer:
         fresh = training.make_optimizer(spec.local, spec.run.lr(jnp.zeros((), jnp.int32))).init(variables['params'])
-        clients[OPTIMIZER_ROW] = tree.repeat_row(fresh, spec.run.num_clients)
+        clients[OPTIMIZER_ROW] = tree.repeat_row(fresh, rows)
     seen = jnp.zeros(spec.run.num_clients, jnp.int32)
     return FedState(jnp.zeros((), jnp.int32), variables, optimizer.init(variables['params']), servers, clients, seen)
 
@@ -148,15 +151,15 @@ def _arranged(spec: Spec, spread: mapping.ClientMap, cohort: Cohort):
         mask=pad(cohort.mask, False),
         where=pad(cohort.where, 0),
         ex_mask=pad(cohort.ex_mask & cohort.mask[:, None], False),
+        places=None if cohort.places is None else pad(cohort.places, spec.run.num_clients),
     )
     n = jnp.sum(cohort.ex_mask.astype(jnp.int32), 1)
     steps = sum(training.num_steps(spec.local, phase, n) for phase in spec.phases)
     if len({int(size) for size in spec.run.sizes}) > 1:
         order = mapping.deal(steps, spread)
-        ids, mask, where, ex_mask, n, steps = (
-            leaf[order] for leaf in (cohort.ids, cohort.mask, cohort.where, cohort.ex_mask, n, steps)
-        )
-        cohort = cohort._replace(ids=ids, mask=mask, where=where, ex_mask=ex_mask)
+        own = (cohort.ids, cohort.mask, cohort.where, cohort.ex_mask, cohort.places, n, steps)
+        ids, mask, where, ex_mask, places, n, steps = jax.tree.map(lambda leaf: leaf[order], own)
+        cohort = cohort._replace(ids=ids, mask=mask, where=where, ex_mask=ex_mask, places=places)
     # A client without examples has nothing to say: it counts as absent.
     return spread, cohort._replace(mask=cohort.mask & (n > 0)), n, steps.astype(jnp.zeros(0).dtype)
 
@@ -187,7 +190,7 @@ def _round(spec, spread, optimizer, state: FedState, cohort: Cohort, rng: Array)
     weights = None if stacked else server.weigh(spec.methods, view, None)
     result, sent, ok = _train(spec, spread, view, weights, shared, clients)
     done = server.step(spec.methods, result, optimizer, state.opt)
-    state = _commit(spec, state, cohort.ids, ok & done.alive, done, sent)
+    state = _commit(spec, state, cohort, ok & done.alive, done, sent)
     return state, _metrics(spec.methods, view, cohort, done, sent, ok) | _work(spec, spread, n, steps, sent)
 
 
@@ -209,7 +212,7 @@ def _measure(spec, spread, state: FedState, cohort: Cohort, fn: Callable[..., Py
 
 def _inputs(state: FedState, cohort: Cohort, key: Array, n: Array, steps: Array) -> tuple[tuple, tuple]:
     """What all clients share and what each has of its own; see :func:`_context`."""
-    rows = {name: tree.take_rows(table, cohort.ids) for name, table in state.clients.items()}
+    rows = {name: tree.take_rows(table, cohort.rows_at) for name, table in state.clients.items()}
     shared = (state.round, key, state.variables, state.server, cohort.x, cohort.y)
     return shared, (cohort.ids, cohort.mask, cohort.where, cohort.ex_mask, n, steps, rows)
 
@@ -256,17 +259,17 @@ def _rows_finite(values: PyTree, mask: Array) -> Array:
     return jax.vmap(tree.all_finite)(values) if values else mask
 
 
-def _commit(spec, state: FedState, ids: Array, ok: Array, done: server.Committed, sent: client.Sent) -> FedState:
+def _commit(spec, state: FedState, cohort: Cohort, ok: Array, done: server.Committed, sent: client.Sent) -> FedState:
     """Write the rows of the clients that took part; everybody else's stay as they are, bit for bit."""
-    target = jnp.where(ok, ids, spec.run.num_clients)
+    places, ids = (jnp.where(ok, at, spec.run.num_clients) for at in (cohort.rows_at, cohort.ids))
     written = {name: row for name, row in sent.rows.items() if row is not None} | done.rows
     if spec.local.keep_optimizer:
         written[OPTIMIZER_ROW] = sent.opt
     clients = {
-        name: tree.put_rows(table, target, written[name]) if name in written else table
+        name: tree.put_rows(table, places, written[name]) if name in written else table
         for name, table in state.clients.items()
     }
-    seen = state.seen.at[target].add(1, mode='drop')
+    seen = state.seen.at[ids].add(1, mode='drop')
     return FedState(state.round + 1, done.variables, done.opt, done.servers, clients, seen)
 
 

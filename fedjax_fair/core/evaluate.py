@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from fedjax_fair.core import client, client_map, server, tree
 from fedjax_fair.core.spec import ClientData, Spec
-from fedjax_fair.core.types import Array, Cohort, FedState, Tests, Variables
+from fedjax_fair.core.types import Array, Cohort, FedState, PyTree, Tests, Variables
 
 KINDS = ('global', 'deployed', 'adapted')
 
@@ -34,7 +34,8 @@ def make_evaluate(spec: Spec, spread: client_map.ClientMap, arrange: Callable):
 
         ``global``: the served model on every test set (``[G]`` arrays). ``deployed``: the model each client would use,
         on its own test set (``[N]`` arrays); a client never sampled uses the global model. ``adapted``: the model it
-        receives after one ordinary local training on its data in ``cohort``, also ``[N]``.
+        receives after one ordinary local training on its data in ``cohort``, also ``[N]``. Clients whose rows the state
+        does not hold, and those whose data is not there, have NaN.
         """
         for kind in kinds:
             if kind not in KINDS:
@@ -44,7 +45,7 @@ def make_evaluate(spec: Spec, spread: client_map.ClientMap, arrange: Callable):
         if 'global' in kinds:
             found['global'] = _global(spec, spread, state, served, tests)
         if 'deployed' in kinds and personalises(spec.methods):
-            found['deployed'] = _deployed(spec, spread, state, served, tests)
+            found['deployed'] = _deployed(spec, spread, state, served, tests, cohort)
         elif 'deployed' in kinds:  # everybody uses the global model
             metrics = found.get('global') or _global(spec, spread, state, served, tests)
             found['deployed'] = jax.tree.map(lambda leaf: jnp.take(leaf, jnp.asarray(tests.test_of), axis=0), metrics)
@@ -156,11 +157,15 @@ def _set_metrics(spec, ctx, variables, tests: Tests, which: Array) -> dict[str, 
     return spec.task.metrics(records, chosen[1], chosen[2])
 
 
-def _deployed(spec, spread, state: FedState, served: Variables, tests: Tests) -> dict[str, Array]:
-    spread, slots = client_map.fit(spread, spec.run.num_clients)
-    ids = jnp.minimum(jnp.arange(slots), spec.run.num_clients - 1)
-    rows = {name: tree.take_rows(table, ids) for name, table in state.clients.items()}
-    which = jnp.take(jnp.asarray(tests.test_of), ids)
+def _deployed(spec, spread, state: FedState, served: Variables, tests: Tests, cohort: Cohort | None):
+    """Of all clients, or of those in the cohort where the state holds only their rows."""
+    everyone = jnp.arange(spec.run.num_clients)
+    ids, at = (everyone, everyone) if cohort is None or cohort.places is None else (cohort.ids, cohort.places)
+    spread, slots = client_map.fit(spread, ids.shape[0])
+    slot = jnp.minimum(jnp.arange(slots), ids.shape[0] - 1)
+    rows = {name: tree.take_rows(table, at[slot]) for name, table in state.clients.items()}
+    ids = ids[slot]
+    which = jnp.take(jnp.asarray(tests.test_of), ids, mode='clip')
 
     def one(shared, inputs):
         parts, served, tests = shared
@@ -170,13 +175,13 @@ def _deployed(spec, spread, state: FedState, served: Variables, tests: Tests) ->
         return _set_metrics(spec, ctx, variables, tests, which)
 
     shared = ((state.round, state.server, state.variables), served, tests)
-    found = client_map.map_clients(spread, one, shared, (ids, rows, state.seen[ids], which))
-    return jax.tree.map(lambda leaf: leaf[: spec.run.num_clients], found)
+    seen = jnp.take(state.seen, ids, mode='clip')
+    return _in_order(spec, client_map.map_clients(spread, one, shared, (ids, rows, seen, which)), ids)
 
 
 def _adapted(spec, spread, arrange, state: FedState, tests: Tests, cohort: Cohort, rng: Array) -> dict[str, Array]:
     spread, cohort, n, steps = arrange(spread, cohort)
-    rows = {name: tree.take_rows(table, cohort.ids) for name, table in state.clients.items()}
+    rows = {name: tree.take_rows(table, cohort.rows_at) for name, table in state.clients.items()}
     which = jnp.take(jnp.asarray(tests.test_of), cohort.ids, mode='clip')
     parts = (state.round, state.server, state.variables)
 
@@ -192,9 +197,14 @@ def _adapted(spec, spread, arrange, state: FedState, tests: Tests, cohort: Cohor
 
     inputs = (cohort.ids, cohort.where, cohort.ex_mask, n, steps, rows, which)
     found = client_map.map_clients(spread, one, (parts, cohort.x, cohort.y, tests, rng), inputs)
+    return _in_order(spec, found, cohort.ids)
 
-    def in_order(leaf):
-        table = jnp.full((spec.run.num_clients, *leaf.shape[1:]), jnp.nan if leaf.dtype.kind == 'f' else 0, leaf.dtype)
-        return table.at[cohort.ids].set(leaf, mode='drop')
 
-    return jax.tree.map(in_order, found)
+def _in_order(spec: Spec, found: PyTree, ids: Array) -> PyTree:
+    """``[N, ...]`` by the clients' numbers; NaN, or 0 among integers, where a client is not among ``ids``."""
+
+    def table(leaf: Array) -> Array:
+        empty = jnp.nan if leaf.dtype.kind == 'f' else 0
+        return jnp.full((spec.run.num_clients, *leaf.shape[1:]), empty, leaf.dtype).at[ids].set(leaf, mode='drop')
+
+    return jax.tree.map(table, found)

@@ -86,14 +86,14 @@ def weigh(methods: tuple[Method, ...], view: View, updates: PyTree) -> Array:
     return masked_softmax(sum(scores[1:], scores[0]), view.mask)
 
 
-def initial_entries(methods: tuple[Method, ...], variables: Variables, run: Run) -> tuple[dict, dict]:
-    """Every method's server entry, and a table of one row per client for those that keep rows."""
+def initial_entries(methods: tuple[Method, ...], variables: Variables, run: Run, rows: int) -> tuple[dict, dict]:
+    """Every method's server entry, and a table of equal rows for those that keep rows."""
     servers: dict[str, PyTree] = {}
     clients: dict[str, PyTree] = {}
     for m in methods:
         entry, row = m.init(variables, run) if m.init is not None else (None, None)
         servers |= {} if entry is None else {m.name: entry}
-        clients |= {} if row is None else {m.name: tree.repeat_row(row, run.num_clients)}
+        clients |= {} if row is None else {m.name: tree.repeat_row(row, rows)}
     return servers, clients
 
 

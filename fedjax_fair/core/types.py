@@ -86,7 +86,8 @@ class Cohort(NamedTuple):
 
     Examples are stored once, flat (``x[T, ...]``, ``y[T, ...]``); ``where[C, M]`` points each client at its own and
     ``ex_mask[C, M]`` marks the real ones. A padding slot has ``mask`` False and ``id == N``. No client's data is
-    copied: batches are gathered straight from the flat arrays.
+    copied: batches are gathered straight from the flat arrays. ``places[C]`` say where the clients' rows stand in the
+    tables of a state that holds only theirs; None where tables have a row for every client, by its number.
     """
 
     ids: Array
@@ -95,6 +96,11 @@ class Cohort(NamedTuple):
     y: Array
     where: Array
     ex_mask: Array
+    places: Array | None = None
+
+    @property
+    def rows_at(self) -> Array:
+        return self.ids if self.places is None else self.places
 
 
 @functools.partial(jax.tree_util.register_dataclass, data_fields=['x', 'y', 'mask', 'test_of'], meta_fields=['names'])

@@ -123,7 +123,7 @@ class _Script(NamedTuple):
 
 def _play(methods: tuple[Method, ...], variables: Variables, run: Run, script: _Script) -> Scripted:
     optimizer = next((m.server_opt for m in methods if m.server_opt is not None), optax.scale(-1.0))
-    servers, clients = server.initial_entries(methods, variables, run)
+    servers, clients = server.initial_entries(methods, variables, run, run.num_clients)
 
     def one_round(carry, each):
         """The server's half of a round, with updates and reports as given."""
