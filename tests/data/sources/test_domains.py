@@ -25,7 +25,7 @@ def files(tmp_path):
 def test_each_source_is_a_domain_and_grey_joins_colour(files):
     data = make_scenario(f'domains:a=npz:{files}/grey.npz,b=npz:{files}/colour.npz', clients_per_domain=2)
     assert data.groups == ('a', 'b') and data.num_clients == 4
-    assert data.x.shape[1:] == (6, 6, 3) and data.tests.names == ('a', 'b')
+    assert data.x.shape[1:] == (6, 6, 3) and data.tests.names == ('a', 'b') and data.name == 'domains:a+b'
 
 
 @pytest.mark.parametrize(
