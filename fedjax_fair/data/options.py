@@ -17,6 +17,25 @@ def named_paths(text: str) -> list[pathlib.Path]:
     return [pathlib.Path(os.path.expandvars(part.strip())).expanduser() for part in text.split(',') if part.strip()]
 
 
+def one_path(text: str, kind: str) -> pathlib.Path:
+    """The one file or folder behind ``KIND:``, which must be there."""
+    paths = named_paths(text)
+    if len(paths) != 1 or not paths[0].exists():
+        raise ValueError(f'--scenario={kind}:{text}: no such file or folder')
+    return paths[0]
+
+
+def one_of(value: str, choices: Sequence[str], option: str) -> str:
+    """The value of an option of a source that has but a few.
+
+    >>> one_of('coarse', ('fine', 'coarse'), 'labels')
+    'coarse'
+    """
+    if value not in choices:
+        raise ValueError(f'--source_options={option}={value}: choose one of {", ".join(choices)}')
+    return value
+
+
 def pairs(text: str | None, flag: str) -> dict[str, str]:
     """``'name=value,name=value'`` of a flag as a dict.
 

@@ -46,6 +46,7 @@ def merge(
     ``join_sites`` the sites that cannot be both trained on and tested become one, 'other': those that lack training or
     test examples, or where these are to be drawn have fewer than two groups (or examples, where there are no groups).
     """
+    parts = [p for p in parts if (p.split != VAL).any()] or parts  # none of what is left out is resized or copied
     x = one_shape([p.images for p in parts], image_size)
     if len({p.labels.shape[1:] for p in parts}) > 1:
         raise ValueError('--scenario: labels must have one shape in all files and parts')

@@ -195,7 +195,8 @@ def office_caltech(
 
 def _of_files(pool: Pool, kind: str, paths: str, split: Split, seed: int, test_size: int | None) -> Federation:
     pool = pool if test_size is None else limit_tests(pool, test_size, seed)
-    name = f'{kind}:' + '+'.join(pathlib.Path(path).stem for path in paths.split(','))
+    names = pool.groups if kind == 'domains' else [pathlib.Path(path).stem for path in paths.split(',')]
+    name = f'{kind}:' + '+'.join(names)
     return federate(pool, name, split, seed, description=f'arrays of {paths}')
 
 

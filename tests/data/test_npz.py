@@ -47,6 +47,13 @@ def test_train_and_test_arrays_with_validation_left_out(tmp_path):
     np.testing.assert_array_equal(made.tests.y[0], labels['test_labels'][:, 0])
 
 
+def test_validation_arrays_do_not_stand_in_for_a_test_set(tmp_path):
+    held = {'train_images': images(50, 6, 6), 'train_labels': np.arange(50) % 2}
+    path = save(tmp_path / 'm.npz', **held, seen=images(9, 8, 8), val_labels=np.zeros(9, int))
+    pool = read_pool('npz', path, npz_keys='val_images:seen')
+    assert len(pool.y) == 50 and pool.held_out.sum() == 10 and pool.x.shape[1:3] == (6, 6)
+
+
 def test_one_client_per_site_with_its_own_test_set(sites):
     sites['site_names'] = np.array(['north', 'south', 'west'])
     sites['class_names'] = np.array(['a', 'b', 'c', 'never seen'])

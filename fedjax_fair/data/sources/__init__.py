@@ -9,12 +9,16 @@ from typing import Any, NamedTuple
 from fedjax_fair.data.options import pairs
 from fedjax_fair.data.parts import merge
 from fedjax_fair.data.pool import Pool
-from fedjax_fair.data.sources.domains import read_domains
-from fedjax_fair.data.sources.found import Arrays, Files, Found
+from fedjax_fair.data.sources.cifar import read_cifar10, read_cifar100
+from fedjax_fair.data.sources.domains import join_domains, read_domains
+from fedjax_fair.data.sources.found import Arrays, Domains, Files, Found
 from fedjax_fair.data.sources.idx import read_idx
+from fedjax_fair.data.sources.medmnist import read_medmnist
 from fedjax_fair.data.sources.npz import read_npz
+from fedjax_fair.data.sources.svhn import read_svhn, read_synth_digits
+from fedjax_fair.data.sources.usps import read_usps
 
-__all__ = ['SOURCES', 'Arrays', 'Files', 'Found', 'Source', 'read_pool']
+__all__ = ['SOURCES', 'Arrays', 'Domains', 'Files', 'Found', 'Source', 'read_pool']
 
 
 FLAGS = ('npz_keys', 'source_options')  # how options of a source are given
@@ -43,7 +47,7 @@ class Source(NamedTuple):
 
 
 def read_arrays(kind: str, argument: str, options: Mapping[str, Any], image_size: int | None = None) -> Arrays:
-    """What a source finds, image files decoded."""
+    """What a source finds, its domains read and its image files decoded."""
     if kind not in SOURCES:
         raise ValueError(f'--scenario={kind}:{argument}: {kind!r} is not one of {", ".join(SOURCES)}')
     for name in options:
@@ -53,6 +57,8 @@ def read_arrays(kind: str, argument: str, options: Mapping[str, Any], image_size
     found = SOURCES[kind].read(argument, **options)
     if isinstance(found, Arrays):
         return found
+    if isinstance(found, Domains):
+        return join_domains(found, lambda kind, path: read_arrays(kind, path, {}, image_size))
     from fedjax_fair.data.sources.decode import decode  # an image library, for those who have image files
 
     return decode(found, image_size)
@@ -84,10 +90,14 @@ def read_pool(
 
 SOURCES: dict[str, Source] = {
     'npz': Source(read_npz, 'arrays of your own from .npz files', 'PATH[,PATH]'),
-    'idx': Source(read_idx, 'MNIST, Fashion-MNIST and the like from a folder of IDX files', 'FOLDER'),
-    'domains': Source(
-        lambda argument: read_domains(argument, lambda kind, path: read_arrays(kind, path, {})),
-        'several sources, each a domain',
-        'NAME=KIND:PATH[,...]',
+    'idx': Source(read_idx, 'MNIST, Fashion-MNIST, EMNIST and the like from a folder of IDX files', 'FOLDER'),
+    'svhn': Source(read_svhn, 'SVHN, digits of house numbers, from its MATLAB files', 'FOLDER'),
+    'synth_digits': Source(read_synth_digits, 'synthetic digits in MATLAB files like those of SVHN', 'FOLDER'),
+    'usps': Source(read_usps, 'USPS, digits of letters, from its two LIBSVM files', 'FOLDER'),
+    'cifar10': Source(read_cifar10, 'CIFAR-10 in its binary version, archive or folder'),
+    'cifar100': Source(read_cifar100, 'CIFAR-100 in its binary version, archive or folder'),
+    'medmnist': Source(
+        read_medmnist, 'MedMNIST, the sets of 2D images, with the names of their classes', 'PATH[,PATH]'
     ),
+    'domains': Source(read_domains, 'several sources, each a domain', 'NAME=KIND:PATH[,...]'),
 }

@@ -6,28 +6,41 @@ from collections.abc import Callable
 
 import numpy as np
 
-from fedjax_fair.data.sources.found import Arrays
+from fedjax_fair.data.sources.found import Arrays, Domains
 
 
-def read_domains(argument: str, read: Callable[[str, str], Arrays]) -> Arrays:
-    """One domain for every ``NAME=KIND:PATH``; ``read(kind, path)`` reads it.
+def read_domains(argument: str) -> Domains:
+    """The sources that are named.
 
-    Classes must have the same names everywhere, or no names at all.
+    >>> read_domains('hand=idx:mnist,street=svhn:data').sources
+    {'hand': ('idx', 'mnist'), 'street': ('svhn', 'data')}
     """
-    parts, names = [], []
+    sources: dict[str, tuple[str, str]] = {}
     pieces = [piece.strip() for piece in argument.split(',') if piece.strip()]
     for piece in pieces:
         name, equals, spec = (word.strip() for word in piece.partition('='))
         kind, colon, path = spec.partition(':')
         if not all((name, equals, kind, colon, path)):
             raise ValueError(f'--scenario=domains:{argument}: {piece!r} is not written NAME=KIND:PATH')
+        sources[name] = kind, path
+    if len(sources) < len(pieces) or not pieces:
+        raise ValueError(f'--scenario=domains:{argument} must name one or more domains, each once')
+    return Domains(argument, sources)
+
+
+def join_domains(domains: Domains, read: Callable[[str, str], Arrays]) -> Arrays:
+    """All examples of the domains; ``read(kind, path)`` reads one.
+
+    Classes must have the same names everywhere, or no names at all.
+    """
+    parts, names = [], []
+    where = f'--scenario=domains:{domains.argument}'
+    for name, (kind, path) in domains.sources.items():
         found = read(kind, path)
         if any(part.site is not None for part in found.parts):
-            raise ValueError(f'--scenario=domains:{argument}: {spec} has sites of its own; give it alone')
+            raise ValueError(f'{where}: {kind}:{path} has sites of its own; give it alone')
         parts += [part._replace(site=np.full(len(part.labels), name)) for part in found.parts]
         names += [found.class_names] * bool(found.class_names)
-    if len({piece.partition('=')[0].strip() for piece in pieces}) < len(pieces) or not pieces:
-        raise ValueError(f'--scenario=domains:{argument} must name one or more domains, each once')
     if len(set(names)) > 1:
-        raise ValueError(f'--scenario=domains:{argument}: domains name their classes differently: {sorted(set(names))}')
+        raise ValueError(f'{where}: domains name their classes differently: {sorted(set(names))}')
     return Arrays(parts, names[0] if names else ())

@@ -1,4 +1,4 @@
-"""What a source finds: examples in memory, or image files that are still to be decoded."""
+"""What a source finds: examples in memory, image files that are still to be decoded, or other sources to be read."""
 
 from __future__ import annotations
 
@@ -37,4 +37,11 @@ class Files(NamedTuple):
     unlabelled: bool = False  # labels are all zero because there are none
 
 
-Found = Arrays | Files
+class Domains(NamedTuple):
+    """Sources, each of them one domain: the kind and the path behind it by the domain's name."""
+
+    argument: str
+    sources: dict[str, tuple[str, str]]
+
+
+Found = Arrays | Files | Domains

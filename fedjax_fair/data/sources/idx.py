@@ -1,12 +1,16 @@
 """IDX files, the form in which MNIST, Fashion-MNIST, EMNIST and KMNIST are given out: ``idx:FOLDER``.
 
-A folder holds ``train-images-idx3-ubyte``, ``train-labels-idx1-ubyte`` and the same two for ``t10k``, plain or ``.gz``.
+A folder holds ``train-images-idx3-ubyte``, ``train-labels-idx1-ubyte`` and the same two for ``t10k``, plain or ``.gz``,
+as in Debian's package dataset-fashion-mnist; or, of EMNIST, ``emnist-letters-train-images-idx3-ubyte`` and so on with
+``test``. It may also be the folder in which torchvision keeps them, ``ROOT`` of ``ROOT/MNIST/raw``.
 """
 
 from __future__ import annotations
 
 import gzip
+import math
 import pathlib
+import re
 import struct
 import zlib
 
@@ -17,6 +21,8 @@ from fedjax_fair.data.parts import TEST, TRAIN, Part
 from fedjax_fair.data.sources.found import Arrays
 
 FILES = {'images': 'images-idx3-ubyte', 'labels': 'labels-idx1-ubyte'}
+TRAIN_IMAGES = re.compile(r'(?:(.+)-)?train-images-idx3-ubyte(?:\.gz)?')
+DEBIAN = '/usr/share/datasets/fashion-mnist'
 KINDS = {0x08: '>u1', 0x09: '>i1', 0x0B: '>i2', 0x0C: '>i4', 0x0D: '>f4', 0x0E: '>f8'}
 
 
@@ -28,35 +34,74 @@ def read_idx_file(path: pathlib.Path) -> np.ndarray:
             raw = file.read()
     except (OSError, EOFError, zlib.error) as error:
         raise ValueError(f'--scenario=idx: {path.name} cannot be read: {error}') from None
-    if len(raw) < 4 or raw[:2] != b'\0\0' or raw[2] not in KINDS:
+    if len(raw) < 4 or raw[:2] != b'\0\0' or raw[2] not in KINDS or not 0 < raw[3] < 5:
         raise ValueError(f'--scenario=idx: {path.name} is not an IDX file')
     kind, axes = np.dtype(KINDS[raw[2]]), raw[3]
     start = 4 + 4 * axes
     shape = struct.unpack(f'>{axes}I', raw[4:start]) if len(raw) >= start else ()
-    if len(raw) != start + kind.itemsize * int(np.prod(shape)):
+    if len(raw) != start + kind.itemsize * math.prod(shape):
         raise ValueError(
             f'--scenario=idx: {path.name} should hold {shape} values of {kind.itemsize} bytes, but does not'
         )
     return np.frombuffer(raw, kind, offset=start).reshape(shape).astype(kind.newbyteorder('='))
 
 
-def read_idx(folder: str) -> Arrays:
-    """The training and test images of a folder."""
-    path = next(iter(named_paths(folder)), pathlib.Path())
-    if not path.is_dir() or ',' in folder:
-        raise ValueError(f'--scenario=idx:{folder}: no such folder')
+def read_idx(folder: str, name: str = '') -> Arrays:
+    """The training and test images of a folder; ``name`` says which set, where a folder holds several."""
+    path = _folder(folder)
+    name = name or _only_name(path)
+    test = 'test' if name else 't10k'
+    prefix = f'{name}-' if name else ''
     parts = []
-    for name, split in (('train', TRAIN), ('t10k', TEST)):
-        images, labels = (read_idx_file(_find(path, f'{name}-{FILES[what]}')) for what in ('images', 'labels'))
-        if images.ndim != 3 or labels.shape != images.shape[:1]:
-            raise ValueError(f'--scenario=idx:{folder}: {name} has images {images.shape} and labels {labels.shape}')
-        split_of = np.full(len(labels), split)
-        parts.append(Part(path.name, images[..., None], labels.astype(np.int32), split_of))
+    for part, split in (('train', TRAIN), (test, TEST)):
+        images, labels = (read_idx_file(_find(path, f'{prefix}{part}-{FILES[what]}')) for what in ('images', 'labels'))
+        if images.ndim != 3 or labels.shape != images.shape[:1] or (images.dtype, labels.dtype) != (np.uint8,) * 2:
+            held = f'images {images.dtype} {images.shape} and labels {labels.dtype} {labels.shape}'
+            raise ValueError(f'--scenario=idx:{folder}: {part} has {held}; expected are bytes [T, H, W] and [T]')
+        images, labels = _as_meant(images, labels.astype(np.int32), name, folder)
+        parts.append(Part(name or path.name, images[..., None], labels, np.full(len(labels), split)))
     return Arrays(parts)
+
+
+def _as_meant(images: np.ndarray, labels: np.ndarray, name: str, folder: str) -> tuple[np.ndarray, np.ndarray]:
+    """EMNIST's images lie on their side, rows and columns exchanged, and its letters are numbered from 1."""
+    if name.startswith('emnist'):
+        images = np.ascontiguousarray(images.swapaxes(1, 2))
+    if name == 'emnist-letters':
+        if len(labels) and not labels.min():
+            raise ValueError(f'--scenario=idx:{folder}: {name} has label 0; letters are numbered from 1')
+        labels = labels - 1
+    return images, labels
+
+
+def _folder(argument: str) -> pathlib.Path:
+    """Where the files are: in the folder named, or in ``raw`` below it, or in torchvision's way in ``MNIST/raw``."""
+    path = next(iter(named_paths(argument)), pathlib.Path())
+    if not path.is_dir() or ',' in argument:
+        hint = f'; Debian has it as package dataset-fashion-mnist, in {DEBIAN}' if 'fashion' in argument.lower() else ''
+        raise ValueError(f'--scenario=idx:{argument}: no such folder{hint}')
+    held = [folder for folder in (path, path / 'raw', *sorted(path.glob('*/raw'))) if _names(folder)]
+    if len(held) > 1 and held[0] != path:
+        choices = ', '.join(map(str, held))
+        raise ValueError(f'--scenario=idx:{argument} holds several data sets; choose one of {choices}')
+    return held[0] if held else path
+
+
+def _names(folder: pathlib.Path) -> set[str]:
+    """The sets that a folder holds: '' for files of plain names, 'emnist-letters' and so on for longer ones."""
+    files = [file.name for file in folder.iterdir()] if folder.is_dir() else []
+    return {match[1] or '' for match in map(TRAIN_IMAGES.fullmatch, files) if match}
+
+
+def _only_name(folder: pathlib.Path) -> str:
+    names = _names(folder)
+    if len(names) > 1 and '' not in names:
+        raise ValueError(f'--scenario=idx:{folder} needs --source_options=name=NAME, one of {", ".join(sorted(names))}')
+    return '' if '' in names else ''.join(names)
 
 
 def _find(folder: pathlib.Path, name: str) -> pathlib.Path:
     for path in (folder / name, folder / f'{name}.gz'):
-        if path.exists():
+        if path.is_file():
             return path
     raise ValueError(f'--scenario=idx:{folder}: no {name} or {name}.gz')

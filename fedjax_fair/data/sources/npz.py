@@ -2,7 +2,7 @@
 
 A file may hold
 
-* ``train_images``, ``train_labels`` and optionally ``test_images``, ``test_labels`` (as MNIST or MedMNIST do);
+* ``train_images``, ``train_labels`` and optionally the same two of ``test`` and ``val`` (as MNIST or MedMNIST do);
 * ``images``, ``labels`` and optionally ``site``, ``split`` or ``is_test``, ``group``, ``masks``;
 * one pair ``<domain>_images``, ``<domain>_labels`` per domain.
 
@@ -87,11 +87,11 @@ def parse_keys(keys: str | None) -> dict[str, str]:
     """
     pairs = [pair.partition(':') for pair in (keys or '').split(',') if pair.strip()]
     for role, colon, array in pairs:
-        base = role.strip().split('_', 1)[-1] if role.strip().split('_')[0] in ('train', 'test') else role.strip()
+        base = role.strip().split('_', 1)[-1] if role.strip().split('_')[0] in PARTS else role.strip()
         if not colon or not array.strip() or base not in ROLES:
             raise ValueError(
                 f'--npz_keys={keys}: {role + colon + array!r} is not role:array with a role among {", ".join(ROLES)}, '
-                'or train_, test_ before one of them'
+                'or train_, test_, val_ before one of them'
             )
     renamed = {role.strip(): array.strip() for role, _, array in pairs}
     if len(renamed) < len(pairs):
@@ -152,8 +152,9 @@ def _check_keys_read(file: _File) -> None:
 def _parts(file: _File, alone: bool) -> list[Part]:
     """The parts of one file; where several files are read, each is one site named after the file."""
     if 'train_images' in file:
-        present = [p for p in ('train', 'test') if f'{p}_images' in file or f'{p}_labels' in file]
-        parts = [_part(file, f'{p}_', PARTS[p] if len(present) > 1 else UNKNOWN) for p in present]
+        present = [p for p in PARTS if f'{p}_images' in file or f'{p}_labels' in file]
+        splits = PARTS if 'test' in present else {**PARTS, 'train': UNKNOWN}
+        parts = [_part(file, f'{p}_', splits[p]) for p in present]
     elif 'images' in file:
         parts = [_part(file, '', UNKNOWN)]
     else:
