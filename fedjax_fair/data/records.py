@@ -1,0 +1,110 @@
+"""Examples on disk: an array_record file of fixed-size records, any of which is read back without the others.
+
+A folder holds ``examples.array_record``, one record per example (the bytes of ``x``, then those of ``y``), and
+``layout.json``, which says how many there are and of what shapes and types.
+"""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import tempfile
+from typing import Any
+
+import numpy as np
+from array_record.python.array_record_module import ArrayRecordReader, ArrayRecordWriter
+
+DATA, LAYOUT = 'examples.array_record', 'layout.json'
+CHUNK = 1024  # examples in memory while they are written
+# One record per group, so that an example is read without its neighbours; large ones read 3 times as fast uncompressed.
+WRITE = 'group_size:1,uncompressed'
+# No reading ahead, and a small buffer: with the default of 1 MB small examples take 3 times as long.
+READ, BUFFER = 'readahead_buffer_size:0', 32768
+
+
+def write_records(folder: pathlib.Path, x: np.ndarray, y: np.ndarray) -> None:
+    """Write examples ``x[T, ...]`` with targets ``y[T, ...]`` into a new folder: all of them, or no folder at all.
+
+    Only a chunk is in memory at a time, so ``x`` and ``y`` may be memory-mapped files.
+    """
+    if len(x) != len(y):
+        raise ValueError(f'{folder}: {len(x)} examples, but {len(y)} targets')
+    layout = {'count': len(x), 'x': (x.dtype.str, x.shape[1:]), 'y': (y.dtype.str, y.shape[1:])}
+    record = _record(folder, layout)
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f'.{folder.name}.') as draft:
+            made = pathlib.Path(draft, folder.name)
+            made.mkdir()
+            _write(made / DATA, record, x, y)
+            (made / LAYOUT).write_text(json.dumps(layout))
+            made.rename(folder)  # nobody ever sees half of it
+    except (OSError, RuntimeError) as error:
+        raise ValueError(f'{folder}: examples cannot be written: {error}') from None
+
+
+class Records:
+    """The examples that :func:`write_records` wrote, read at any positions.
+
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     folder = pathlib.Path(place, 'examples')
+    ...     write_records(folder, np.arange(6.0).reshape(3, 2), np.array([5, 6, 7]))
+    ...     x, y = Records(folder).take(np.array([2, 0]))
+    >>> x.tolist(), y.tolist()
+    ([[4.0, 5.0], [0.0, 1.0]], [7, 5])
+    """
+
+    def __init__(self, folder: pathlib.Path):
+        self.folder = folder
+        self.count, self.record = _layout(folder)
+        self.reader = ArrayRecordReader(str(folder / DATA), READ, file_reader_buffer_size=BUFFER)
+        if not self.reader.ok() or self.reader.num_records() != self.count:
+            raise ValueError(f'{folder / DATA} is missing, cut short or damaged: not the {self.count} examples written')
+
+    def __len__(self) -> int:
+        return self.count
+
+    def take(self, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """``x`` and ``y`` at these positions, which may have any shape: ``[*indices.shape, ...]``."""
+        places = np.asarray(indices, np.int64)
+        if places.size and not 0 <= places.min() <= places.max() < self.count:
+            raise ValueError(
+                f'{self.folder}: positions {places.min()} to {places.max()} are not in 0..{self.count - 1}'
+            )
+        try:
+            raw = b''.join(self.reader.read(places.ravel().tolist()))
+        except RuntimeError as error:
+            raise ValueError(f'{self.folder / DATA} is damaged: {error}') from None
+        if len(raw) != places.size * self.record.itemsize:
+            raise ValueError(f'{self.folder / DATA} does not hold examples as {LAYOUT} describes them')
+        rows = np.frombuffer(raw, self.record).reshape(places.shape)
+        return rows['x'].copy(), rows['y'].copy()  # arrays of their own, in one piece each
+
+
+def _write(path: pathlib.Path, record: np.dtype, x: np.ndarray, y: np.ndarray) -> None:
+    writer = ArrayRecordWriter(str(path), WRITE)
+    for start in range(0, len(x), CHUNK):
+        rows = np.empty(len(x[start : start + CHUNK]), record)
+        rows['x'], rows['y'] = x[start : start + CHUNK], y[start : start + CHUNK]
+        for row in rows:
+            writer.write(row.tobytes())
+    writer.close()
+
+
+def _record(folder: pathlib.Path, layout: dict[str, Any]) -> np.dtype:
+    """The type of one example; numbers only, for nothing else can be read back from bytes."""
+    fields = [(name, np.dtype(layout[name][0]), tuple(layout[name][1])) for name in 'xy']
+    if strange := [str(kind) for _, kind, _ in fields if kind.kind not in 'biuf']:
+        raise ValueError(f'{folder}: examples and targets must be numbers, not {strange[0]}')
+    return np.dtype(fields)
+
+
+def _layout(folder: pathlib.Path) -> tuple[int, np.dtype]:
+    path = folder / LAYOUT
+    try:
+        layout = json.loads(path.read_text())
+        return int(layout['count']), _record(folder, layout)
+    except OSError as error:
+        raise ValueError(f'{path} cannot be read: {error.strerror}') from None
+    except (ValueError, KeyError, TypeError, IndexError) as error:
+        raise ValueError(f'{path} does not describe examples: {error}') from None
