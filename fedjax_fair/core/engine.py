@@ -70,6 +70,7 @@ def build(
         raise ValueError(f'server_opt is given, but {owner.name} brings its own')
     optimizer = owner.server_opt if owner is not None else server_opt or optax.scale(-1.0)
     facts |= {'client_map': spread.describe(), 'stacked': needs_stack(spec.methods)}
+    facts['serves'] = next((m.name for m in spec.methods if m.serve is not None), None)
 
     def round_(state: FedState, cohort: Cohort, rng: Array):
         return _round(spec, spread, optimizer, state, cohort, rng)

@@ -54,8 +54,13 @@ class Checkpoints:
         found = self._manager.restore(self.latest, args=args)
         return FedState(**found['state']), found['tallies']
 
-    def close(self) -> None:
+    def wait(self) -> None:
         """Wait for what is still being written."""
         if '_manager' in vars(self):
             self._manager.wait_until_finished()
+
+    def close(self) -> None:
+        """Wait, and give back what saving needs."""
+        self.wait()
+        if '_manager' in vars(self):
             self._manager.close()

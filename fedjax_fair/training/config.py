@@ -83,6 +83,8 @@ class Config:
     conv: str = setting(
         'auto', 'convolutions: auto (by platform and shape), exact (XLA), patches, folded or winograd', 'compute'
     )
+    examples: str = setting('auto', 'where examples are kept: auto, device, host or disk', 'compute')
+    rows: str = setting('auto', "where clients' own states are kept: auto, device, host or disk", 'compute')
     precision: str = setting('float32', 'float32, or bfloat16: models compute in it and keep float32 state', 'compute')
     checkpoint_every: int = setting(50, 'rounds between checkpoints; 0: none', 'compute')
 

@@ -20,6 +20,7 @@ from fedjax_fair.training.overlays import draw_overlays
 from fedjax_fair.training.progress import Display, fairness_note
 from fedjax_fair.training.setup import Experiment, checked, model_name, prepare
 from fedjax_fair.training.stop import Interrupted, StopFlag
+from fedjax_fair.training.supply import Resident, Streaming, Supply, joined
 
 SECONDS_PER_CALL = 2.0  # how long the device may be left alone before progress is shown
 
@@ -64,10 +65,12 @@ class _Runner:
         self.done, self.quiet, self.traced = 0, quiet, traced
         self.tallies: dict[str, Any] = {'seconds': 0.0, 'compile_seconds': 0.0, 'sums': {}}
         self.evaluators: dict[str, Any] = {}
-        self.states = experiment.program.init(experiment.lanes)
+        self.supply: Supply = Streaming(experiment, out) if experiment.storage.streams else Resident(experiment)
+        self.states = self.supply.init()
         self.checkpoints = Checkpoints(out)
         if resume and self.checkpoints.latest is not None:
-            self.states, self.tallies = self.checkpoints.restore(self.states)
+            states, self.tallies = self.checkpoints.restore(self.supply.whole(self.states))
+            self.states = self.supply.adopt(states)
             self.done = int(np.asarray(self.states.round)[0])
         for folder, point in zip(folders, experiment.points, strict=True):
             folder.mkdir(parents=True, exist_ok=True)
@@ -96,22 +99,22 @@ class _Runner:
     def _rounds(self, stop: StopFlag, display: Display) -> None:
         if self.done == self.config.rounds:
             return
-        data, tests = self.x.federation.arrays(), jax.tree.map(jnp.asarray, self.x.federation.tests)
-        self._compile(data, display)
+        tests = jax.tree.map(jnp.asarray, self.x.federation.tests)
+        self._compile(display)
         pace, watched = 1, min(self.done + 1, self.config.rounds - 1) if self.traced else None
         while self.done < self.config.rounds and not stop.asked:
             n = min(pace, self._next_stop() - self.done) if watched is None or self.done > watched else 1
             with self._traced(display) if self.done == watched else contextlib.nullcontext():
-                losses, seconds = self._advance(data, n)
+                losses, seconds = self._advance(n)
             pace = max(1, min(self.x.program.horizon, int(SECONDS_PER_CALL / max(seconds / n, 1e-9))))
-            note = self._evaluate(losses, data, tests, display) if self._due() else ''
+            note = self._evaluate(losses, tests, display) if self._due() else ''
             display.update(self.done, float(np.mean(losses)), note)
             self._checkpoint()
 
-    def _compile(self, data, display: Display) -> None:
+    def _compile(self, display: Display) -> None:
         """Compile the rounds by running none of them."""
         with display.compiling('rounds') as clock:
-            self.states, _ = self.x.program.advance(self.x.lanes, self.states, data, jnp.asarray(0, jnp.int32))
+            self.states, _ = self.supply.advance(self.states, 0)
             jax.block_until_ready(self.states)
         self.tallies['compile_seconds'] += clock.seconds
 
@@ -127,11 +130,10 @@ class _Runner:
         every = [self.config.eval_every, self.config.checkpoint_every, self.config.adapt_every]
         return min([self.config.rounds] + [(self.done // e + 1) * e for e in every if e])
 
-    def _advance(self, data, n: int) -> tuple[np.ndarray, float]:
+    def _advance(self, n: int) -> tuple[np.ndarray, float]:
         """Run ``n`` rounds; returns the last round's loss of every lane and the time it took."""
         start = time.perf_counter()
-        self.states, log = self.x.program.advance(self.x.lanes, self.states, data, jnp.asarray(n, jnp.int32))
-        log = {name: np.asarray(value)[:, :n] for name, value in jax.device_get(log).items()}
+        self.states, log = self.supply.advance(self.states, n)
         seconds = time.perf_counter() - start
         self.done += n
         self.tallies['seconds'] += seconds
@@ -149,11 +151,11 @@ class _Runner:
         every = self.config.adapt_every
         return self.done == self.config.rounds or bool(every and self.done % every == 0)
 
-    def _evaluate(self, losses: np.ndarray, data, tests, display: Display) -> str:
+    def _evaluate(self, losses: np.ndarray, tests, display: Display) -> str:
         """Evaluate all lanes, write their lines, and say how fair the models are now."""
-        found = self._found(self.x.kinds, display, tests, None)
+        found = self._found(self.x.kinds, display, tests)
         if self._adapt_due():
-            found |= self._found(('adapted',), display, tests, data)
+            found |= self._found(('adapted',), display, tests)
         validated = self._validated(display)
         seeds, lines, federation = self.config.seeds, [], self.x.federation
         for lane, loss in enumerate(losses):
@@ -172,25 +174,32 @@ class _Runner:
         if sets is None:
             return None
         kind = self.x.kinds[-1]
-        return self._found((kind,), display, jax.tree.map(jnp.asarray, sets), None, 'validation')[kind]
+        return self._found((kind,), display, jax.tree.map(jnp.asarray, sets), 'validation')[kind]
 
-    def _found(self, kinds: tuple[str, ...], display: Display, tests, data, why: str = 'evaluation') -> dict[str, Any]:
+    def _found(self, kinds: tuple[str, ...], display: Display, tests, why: str = 'evaluation') -> dict[str, Any]:
         """Metrics of these kinds of model; their program is compiled when it is first needed."""
-        args = (self.x.lanes, self.states, tests, data)
-        name = f'{why} of {" and ".join(kinds)} models'
-        if name not in self.evaluators:
-            with display.compiling(name) as clock:
-                self.evaluators[name] = self.x.program.evaluate.lower(*args, kinds=kinds).compile()
-            self.tallies['compile_seconds'] += clock.seconds
-        return jax.device_get(self.evaluators[name](*args))
+        name, pieces = f'{why} of {" and ".join(kinds)} models', []
+        for ids, args in self.supply.evaluations(self.states, tests, kinds):
+            if name not in self.evaluators:
+                with display.compiling(name) as clock:
+                    self.evaluators[name] = self.x.program.evaluate.lower(*args, kinds=kinds).compile()
+                self.tallies['compile_seconds'] += clock.seconds
+            pieces.append((ids, jax.device_get(self.evaluators[name](*args))))
+        return joined(pieces)
 
     def _checkpoint(self) -> None:
         every = self.config.checkpoint_every
         if every and (self.done % every == 0 or self.done == self.config.rounds):
-            self.checkpoints.save(self.done, self.states, self.tallies)
+            self._save()
+
+    def _save(self) -> None:
+        whole = self.supply.whole(self.states)
+        self.checkpoints.save(self.done, whole, self.tallies)
+        if whole is not self.states:  # rows on the host change in place: what is being written must not
+            self.checkpoints.wait()
 
     def _stop(self) -> None:
-        self.checkpoints.save(self.done, self.states, self.tallies)
+        self._save()
         self.checkpoints.close()
         raise self._interrupted(f'checkpoint in {self.out / FOLDER}')
 

@@ -12,9 +12,10 @@ import jax
 import jax.numpy as jnp
 
 from fedjax_fair.core import client_map as mapping
-from fedjax_fair.core.types import Algorithm, Array, FedState, PyTree, Tests
+from fedjax_fair.core.types import Algorithm, Array, Cohort, FedState, PyTree, Tests
 from fedjax_fair.data.federation import Examples, cohort_of
 from fedjax_fair.data.samplers import Sampler, survivors
+from fedjax_fair.data.stream import Streamed, streamed_cohort
 
 INIT, ORDER, SAMPLE, ADAPT = range(4)  # independent streams of one seed
 
@@ -31,13 +32,17 @@ class Program(NamedTuple):
 
     ``init(lanes)``, and ``shapes(lanes)`` of what it would give; ``advance(lanes, states, data, n)`` runs up to
     ``horizon`` rounds on device and returns the states (the old ones are donated) with every round's metrics
-    ``[lanes, horizon]``; ``evaluate(lanes, states, tests, data)`` takes the kinds of model as a keyword.
+    ``[lanes, horizon]``; ``evaluate(lanes, states, tests, data)`` takes the kinds of model as a keyword. Where data is
+    :class:`~fedjax_fair.data.stream.Streamed`, one cohort of every lane, ``n`` is 1, and evaluation is of its clients;
+    ``init(lanes, rows)`` then makes states that hold the rows of one cohort. ``sample(lanes, rounds)`` tells who takes
+    part: ``[rounds, lanes, C]``.
     """
 
     init: Callable
     shapes: Callable
     advance: Callable
     evaluate: jax.stages.Wrapped
+    sample: Callable
     horizon: int
 
 
@@ -79,24 +84,40 @@ def make_program(
         out = mapping.map_clients(spread, lambda shared, lane: fn(shared, *lane), shared, padded)
         return jax.tree.map(lambda leaf: leaf[:count], out)
 
-    @partial(jax.jit, out_shardings=placement, compiler_options=_quick_to_compile())
-    def init(lanes: Lane, start: PyTree) -> FedState:
-        return jax.vmap(lambda lane: factory(lane.hyper).init(key_of(lane.seed, INIT), start))(lanes)
+    @partial(jax.jit, static_argnums=2, out_shardings=placement, compiler_options=_quick_to_compile())
+    def init(lanes: Lane, start: PyTree, rows: int | None) -> FedState:
+        return jax.vmap(lambda lane: factory(lane.hyper).init(key_of(lane.seed, INIT), start, rows))(lanes)
 
-    def advance(lanes: Lane, states: FedState, data: Examples, n: Array):
-        run = partial(_rounds, factory, sampler, dropout, horizon)
-        return over_lanes(run, (data, n), (lanes, states))
+    def spread(fn: Callable, shared: PyTree, data: Examples | Streamed | None, lanes: PyTree) -> PyTree:
+        """Examples are shared by all lanes, but each lane has a cohort of its own."""
+        if isinstance(data, Streamed):
+            return over_lanes(fn, (shared, None), (*lanes, data))
+        return over_lanes(fn, (shared, data), lanes)
 
-    def evaluate(lanes: Lane, states: FedState, tests: Tests, data: Examples | None, kinds: tuple[str, ...]):
-        return over_lanes(partial(_evaluate, factory, kinds), (tests, data), (lanes, states))
+    def advance(lanes: Lane, states: FedState, data: Examples | Streamed, n: Array):
+        return spread(partial(_rounds, factory, sampler, dropout, horizon), n, data, (lanes, states))
+
+    def evaluate(lanes: Lane, states: FedState, tests: Tests, data: Examples | Streamed | None, kinds: tuple[str, ...]):
+        return spread(partial(_evaluate, factory, kinds), tests, data, (lanes, states))
+
+    @jax.jit
+    def sample(lanes: Lane, rounds: Array) -> Array:
+        one = jax.vmap(lambda seed, round: sampler(sampling_key(seed, round), round), (0, None))
+        return jax.lax.map(lambda round: one(lanes.seed, round), rounds)
 
     return Program(
-        lambda lanes: init(lanes, dict(start)),
-        lambda lanes: init.eval_shape(lanes, dict(start)),
+        lambda lanes, rows=None: init(lanes, dict(start), rows),
+        lambda lanes: init.eval_shape(lanes, dict(start), None),
         jax.jit(advance, donate_argnums=1, out_shardings=(placement, None)),
         jax.jit(evaluate, static_argnames='kinds'),
+        sample,
         horizon,
     )
+
+
+def sampling_key(seed: Array, round: Array) -> Array:
+    """The key that decides who takes part in a round."""
+    return jax.random.fold_in(key_of(seed, SAMPLE), round)
 
 
 def _quick_to_compile() -> dict[str, str] | None:
@@ -104,17 +125,27 @@ def _quick_to_compile() -> dict[str, str] | None:
     return {'xla_backend_optimization_level': '1'} if jax.default_backend() == 'cpu' else None
 
 
-def _rounds(factory, sampler: Sampler, dropout, horizon: int, shared, lane: Lane, state: FedState):
-    data, n = shared
+def _cohort(algorithm: Algorithm, state: FedState, data: Examples | Streamed, ids: Array, mask: Array | None) -> Cohort:
+    if isinstance(data, Examples):
+        return cohort_of(data, ids, mask)
+    tables = jax.tree.leaves(state.clients)
+    own_rows = bool(tables) and tables[0].shape[0] < algorithm.run.num_clients
+    return streamed_cohort(data, mask, algorithm.run.num_clients, own_rows)
+
+
+def _rounds(factory, sampler: Sampler, dropout, horizon: int, shared, lane: Lane, state: FedState, own=None):
+    n, data = shared
     algorithm = factory(lane.hyper)
+    data = data if own is None else own
 
     @jax.jit  # traced once, for the shapes and for the loop
     def one(state):
-        key = jax.random.fold_in(key_of(lane.seed, SAMPLE), state.round)
-        ids = sampler(key, state.round)
+        key = sampling_key(lane.seed, state.round)
+        ids = sampler(key, state.round) if own is None else own.ids
         mask = survivors(jax.random.fold_in(key, 1), ids, dropout)
-        state, metrics = algorithm.round(state, cohort_of(data, ids, mask), key_of(lane.seed, ORDER))
-        dropped = ~mask & (ids < data.sizes.shape[0])
+        cohort = _cohort(algorithm, state, data, ids, mask)
+        state, metrics = algorithm.round(state, cohort, key_of(lane.seed, ORDER))
+        dropped = ~mask & (ids < algorithm.run.num_clients)
         return state, metrics | {'dropped': jnp.sum(dropped.astype(metrics['clients'].dtype))}
 
     def body(i, carry):
@@ -127,9 +158,11 @@ def _rounds(factory, sampler: Sampler, dropout, horizon: int, shared, lane: Lane
     return jax.lax.fori_loop(0, n, body, (state, empty))
 
 
-def _evaluate(factory, kinds: tuple[str, ...], shared, lane: Lane, state: FedState) -> dict[str, dict[str, Array]]:
+def _evaluate(factory, kinds: tuple[str, ...], shared, lane: Lane, state: FedState, own=None):
     tests, data = shared
+    algorithm, data = factory(lane.hyper), data if own is None else own
     cohort: Any = None
     if data is not None:
-        cohort = cohort_of(data, jnp.arange(data.sizes.shape[0], dtype=jnp.int32))
-    return factory(lane.hyper).evaluate(state, tests, kinds, cohort, key_of(lane.seed, ADAPT))
+        everyone = jnp.arange(algorithm.run.num_clients, dtype=jnp.int32)
+        cohort = _cohort(algorithm, state, data, everyone, None)
+    return algorithm.evaluate(state, tests, kinds, cohort, key_of(lane.seed, ADAPT))

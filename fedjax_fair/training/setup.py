@@ -31,6 +31,7 @@ from fedjax_fair.models.pretrained import Start, load_pretrained
 from fedjax_fair.training.config import DATA_OPTIONS, Config, check
 from fedjax_fair.training.program import Lane, Program, make_lanes, make_program
 from fedjax_fair.training.results import SELECTIONS, with_point
+from fedjax_fair.training.supply import STORES, Storage, choose
 
 CHOICES: dict[str, tuple[str, ...]] = {
     'model': ('auto', *MODELS),
@@ -43,6 +44,8 @@ CHOICES: dict[str, tuple[str, ...]] = {
     'client_map': mapping.KINDS,
     'select': SELECTIONS,
     'conv': ('auto', *IMPLEMENTATIONS),
+    'examples': STORES,
+    'rows': STORES,
 }
 LOCAL_FLOATS = ('lr', 'momentum', 'weight_decay')  # settings of local training that a sweep may vary
 
@@ -61,6 +64,7 @@ class Experiment:
     lanes: Lane
     kinds: tuple[str, ...]
     notes: tuple[str, ...]
+    storage: Storage
 
 
 def use_host_devices(devices: int | None) -> None:
@@ -105,7 +109,9 @@ def prepare(config: Config, points: Sequence[Mapping[str, float]] = ({},)) -> Ex
     model = _model(config, federation, task)
     start = _start(config, federation, model)
     sampler = make_sampler(config.sampler, federation.sizes, config.participation, _schedule(config.schedule))
-    clients, lanes = _spread(config, sampler, available, len(points) * len(config.seeds))
+    cohort = jax.eval_shape(sampler, jax.random.key(0), jnp.int32(0)).shape[0]
+    count = len(points) * len(config.seeds)
+    clients, lanes = _spread(config, cohort, available, count)
 
     def factory(hyper: Mapping[str, Any]) -> Algorithm:
         return build(
@@ -124,6 +130,8 @@ def prepare(config: Config, points: Sequence[Mapping[str, float]] = ({},)) -> Ex
     algorithm = factory({})
     for name in set(points[0]) & set(algorithm.facts['fixed_by']):
         raise ValueError(f'--grid={name}: {algorithm.facts["fixed_by"][name]} fixes it, so there is nothing to sweep')
+    storage = choose(config.examples, config.rows, federation, algorithm, cohort, count)
+    where = (storage.describe(),) * storage.streams
     return Experiment(
         config=config,
         points=tuple(dict(point) for point in points),
@@ -134,7 +142,8 @@ def prepare(config: Config, points: Sequence[Mapping[str, float]] = ({},)) -> Ex
         program=_program(config, factory, sampler, clients, lanes, start),
         lanes=make_lanes(points, config.seeds),
         kinds=('global', 'deployed') if personalises(methods) else ('global',),
-        notes=(*_notes(config, algorithm), *start.notes),
+        notes=(*_notes(config, algorithm), *where, *start.notes),
+        storage=storage,
     )
 
 
@@ -263,12 +272,11 @@ def _available(devices: int | None) -> int:
     return devices or found
 
 
-def _spread(config: Config, sampler: Sampler, available: int, lanes: int) -> tuple[ClientMap, ClientMap]:
+def _spread(config: Config, cohort: int, available: int, lanes: int) -> tuple[ClientMap, ClientMap]:
     """Who gets the devices: the clients of a cohort, unless there are enough lanes to keep every device busy."""
     if config.client_map == 'auto' and available > 1 and (lanes % available == 0 or lanes >= 4 * available):
         inside = mapping.resolve('auto', devices=1, chunk=config.chunk)
         return inside, ClientMap(1, mapping.client_mesh(available))
-    cohort = jax.eval_shape(sampler, jax.random.key(0), jnp.int32(0)).shape[0]
     clients = mapping.resolve(config.client_map, devices=min(available, cohort), chunk=config.chunk)
     return clients, ClientMap(1)
 

@@ -1,0 +1,73 @@
+"""Cohorts that are brought to the device one at a time: examples stay in host memory or on disk."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from fedjax_fair.core.types import Array, Cohort
+from fedjax_fair.data.federation import Federation
+from fedjax_fair.data.records import Records, write_records
+
+Take = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]  # rows -> their x and y
+
+
+class Streamed(NamedTuple):
+    """The examples of one cohort: flat as in :class:`~fedjax_fair.data.federation.Examples`, its clients' alone."""
+
+    ids: Any
+    sizes: Any
+    where: Any
+    x: Any
+    y: Any
+
+
+def room_for(sizes: np.ndarray, cohort: int) -> int:
+    """How many examples the largest cohort of so many clients can have; all cohorts get that much room.
+
+    >>> room_for(np.array([3, 9, 5]), cohort=2)
+    14
+    """
+    return int(np.sort(sizes)[::-1][:cohort].sum())
+
+
+def on_disk(federation: Federation, folder: pathlib.Path) -> Take:
+    """The federation's examples written to (or found in) an array_record file."""
+    if not folder.exists():
+        write_records(folder, federation.x, federation.y)
+    return Records(folder).take
+
+
+def in_memory(federation: Federation) -> Take:
+    """The federation's examples where they are."""
+    return lambda rows: (federation.x[rows], federation.y[rows])
+
+
+def gathered(federation: Federation, take: Take, ids: np.ndarray, room: int) -> Streamed:
+    """The examples of clients ``ids[C]``, one client after another; an id of ``N`` is an empty slot."""
+    row = np.minimum(ids, federation.num_clients - 1)
+    sizes = np.where(ids < federation.num_clients, federation.sizes[row], 0).astype(np.int32)
+    inside = np.arange(federation.index.shape[1]) < sizes[:, None]
+    x, y = take(federation.index[row][inside])
+    where = np.minimum((np.cumsum(sizes) - sizes)[:, None] + np.arange(inside.shape[1]), room - 1)
+    return Streamed(ids, sizes, where.astype(np.int32), _padded(x, room), _padded(y, room))
+
+
+def _padded(values: np.ndarray, room: int) -> np.ndarray:
+    out = np.zeros((room, *values.shape[1:]), values.dtype)
+    out[: len(values)] = values
+    return out
+
+
+def streamed_cohort(data: Streamed, mask: Array | None, num_clients: int, own_rows: bool) -> Cohort:
+    """The cohort whose examples these are; ``own_rows``: the state holds the rows of this cohort alone."""
+    here = data.ids < num_clients
+    mask = here if mask is None else mask & here
+    sizes = jnp.where(mask, data.sizes, 0)
+    ex_mask = jnp.arange(data.where.shape[1], dtype=sizes.dtype)[None] < sizes[:, None]
+    places = jnp.arange(data.ids.shape[0], dtype=data.ids.dtype) if own_rows else None
+    return Cohort(data.ids, mask, data.x, data.y, data.where, ex_mask, places)

@@ -1,0 +1,208 @@
+"""Where a run's examples and client rows are: on the device, or brought there cohort by cohort while it works."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from fedjax_fair.core import client_map as mapping
+from fedjax_fair.core.tree import num_bytes
+from fedjax_fair.core.types import Algorithm, FedState, PyTree, Tests
+from fedjax_fair.data.federation import Federation
+from fedjax_fair.data.stream import Streamed, gathered, in_memory, on_disk, room_for
+from fedjax_fair.training.rows import RowStore
+
+if TYPE_CHECKING:
+    from fedjax_fair.training.setup import Experiment
+
+STORES = ('auto', 'device', 'host', 'disk')
+Log = dict[str, np.ndarray]  # numbers of every round, [lanes, rounds]
+
+
+class Storage(NamedTuple):
+    """Where examples and client rows are kept: ``device``, ``host`` or ``disk``."""
+
+    examples: str
+    rows: str
+
+    @property
+    def streams(self) -> bool:
+        return self.examples != 'device'
+
+    def describe(self) -> str:
+        """In words, for the notes of a run."""
+        return f'examples: {self.examples}; client rows: {self.rows}; one cohort at a time on the device'
+
+
+class Supply(Protocol):
+    """Runs rounds and evaluations with data from wherever it is."""
+
+    def init(self) -> FedState:
+        """The states at the start."""
+
+    def advance(self, states: FedState, n: int) -> tuple[FedState, Log]:
+        """Run ``n`` rounds; none of them compiles the program."""
+
+    def evaluations(self, states: FedState, tests: Tests, kinds: Sequence[str]) -> Iterator[tuple[Any, tuple]]:
+        """Which clients are evaluated (None: all), and the arguments of the program, piece by piece."""
+
+    def whole(self, states: FedState) -> FedState:
+        """The states with the rows of all clients."""
+
+    def adopt(self, states: FedState) -> FedState:
+        """Go on from states that :meth:`whole` gave."""
+
+
+class Resident:
+    """Everything is on the device; rounds run in a loop there."""
+
+    def __init__(self, x: Experiment):
+        self.program, self.lanes, self.data = x.program, x.lanes, x.federation.arrays()
+
+    def init(self) -> FedState:
+        return self.program.init(self.lanes)
+
+    def advance(self, states: FedState, n: int) -> tuple[FedState, Log]:
+        states, log = self.program.advance(self.lanes, states, self.data, jnp.asarray(n, jnp.int32))
+        return states, {name: np.asarray(value)[:, :n] for name, value in jax.device_get(log).items()}
+
+    def evaluations(self, states: FedState, tests: Tests, kinds: Sequence[str]) -> Iterator[tuple[Any, tuple]]:
+        yield None, (self.lanes, states, tests, self.data if 'adapted' in kinds else None)
+
+    def whole(self, states: FedState) -> FedState:
+        return states
+
+    adopt = whole
+
+
+class Streaming:
+    """Cohorts come from host memory or disk: that of the next round is loaded while this round runs.
+
+    The device holds two cohorts' examples and, where rows are kept elsewhere, the rows of two cohorts.
+    """
+
+    def __init__(self, x: Experiment, out: pathlib.Path):
+        self.program, self.lanes, self.federation = x.program, x.lanes, x.federation
+        self.storage, self.out = x.storage, out
+        self.ids = np.asarray(x.program.sample(x.lanes, jnp.arange(x.config.rounds, dtype=jnp.int32)))
+        self.room = room_for(x.federation.sizes, self.cohort)
+        on_file = x.storage.examples == 'disk'
+        self.take = on_disk(x.federation, out / 'examples') if on_file else in_memory(x.federation)
+        self.store: RowStore | None = None
+        self.upcoming: Iterator[Streamed] | None = None
+
+    @property
+    def cohort(self) -> int:
+        return self.ids.shape[2]
+
+    def init(self) -> FedState:
+        if self.storage.rows == 'device':
+            return self.program.init(self.lanes)
+        states = self.program.init(self.lanes, self.cohort)
+        folder = self.out / 'rows' if self.storage.rows == 'disk' else None
+        self.store = RowStore(states.clients, self.federation.num_clients, folder)
+        return states
+
+    def advance(self, states: FedState, n: int) -> tuple[FedState, Log]:
+        first = int(np.asarray(states.round)[0])
+        if n == 0:
+            return self.program.advance(self.lanes, states, self._load(first), jnp.asarray(0, jnp.int32))[0], {}
+        if self.upcoming is None:
+            self.upcoming = self._cohorts(first)
+        logs: list[dict[str, Any]] = []
+        for number in range(first, first + n):
+            states, log = self._round(states, number)
+            jax.block_until_ready(logs[-1:])  # the device is never more than one round behind: two cohorts, no more
+            logs.append(log)
+        found = jax.device_get(logs)
+        return states, {name: np.concatenate([log[name][:, :1] for log in found], 1) for name in found[0]}
+
+    def _round(self, states: FedState, number: int) -> tuple[FedState, dict[str, Any]]:
+        data = next(self.upcoming)  # type: ignore[arg-type]
+        if self.store is not None:
+            following = self.ids[number + 1] if number + 1 < len(self.ids) else None
+            states = states._replace(clients=self.store.bring(self.ids[number], following))
+        states, log = self.program.advance(self.lanes, states, data, jnp.asarray(1, jnp.int32))
+        if self.store is not None:
+            self.store.keep(self.ids[number], states.clients)
+        return states, log
+
+    def _cohorts(self, first: int) -> Iterator[Streamed]:
+        """The cohorts of all rounds from ``first`` on, one of them loaded ahead."""
+        import grain  # takes a second to import, for those who stream
+
+        rounds = grain.MapDataset.range(first, len(self.ids)).map(self._load)
+        return iter(rounds.to_iter_dataset(grain.ReadOptions(num_threads=1, prefetch_buffer_size=1)))
+
+    def _load(self, number: int) -> Streamed:
+        return self._gathered(self.ids[min(number, len(self.ids) - 1)])
+
+    def _gathered(self, ids: np.ndarray) -> Streamed:
+        lanes = [gathered(self.federation, self.take, own, self.room) for own in ids]
+        return jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *lanes)
+
+    def evaluations(self, states: FedState, tests: Tests, kinds: Sequence[str]) -> Iterator[tuple[Any, tuple]]:
+        """Where an evaluation needs what is not on the device, clients are evaluated cohort by cohort."""
+        if 'adapted' not in kinds and (self.store is None or 'deployed' not in kinds):
+            yield None, (self.lanes, states, tests, None)
+            return
+        clients = self.federation.num_clients
+        for start in range(0, clients, self.cohort):
+            ids = np.arange(start, start + self.cohort, dtype=np.int32)
+            everywhere = np.broadcast_to(np.minimum(ids, clients), (len(self.lanes.seed), self.cohort))
+            if self.store is not None:
+                states = states._replace(clients=self.store.take(everywhere))
+            yield ids[ids < clients], (self.lanes, states, tests, self._gathered(everywhere))
+
+    def whole(self, states: FedState) -> FedState:
+        return states if self.store is None else states._replace(clients=self.store.tables())
+
+    def adopt(self, states: FedState) -> FedState:
+        if self.store is None:
+            return states
+        self.store.load(states.clients)
+        first = int(np.asarray(states.round)[0])
+        return states._replace(clients=self.store.take(self.ids[min(first, len(self.ids) - 1)]))
+
+
+def joined(pieces: Sequence[tuple[Any, Mapping[str, PyTree]]]) -> dict[str, PyTree]:
+    """The metrics of clients that were evaluated in pieces, as if all at once."""
+    found = jax.tree.map(np.array, dict(pieces[0][1]))
+    for ids, piece in pieces[1:]:
+        for kind in set(piece) - {'global'}:
+            for name, value in piece[kind].items():
+                found[kind][name][:, ids] = value[:, ids]
+    return found
+
+
+def choose(examples: str, rows: str, federation: Federation, algorithm: Algorithm, cohort: int, lanes: int) -> Storage:
+    """Resolve ``auto``: what takes more than a quarter of a device's memory stays elsewhere, if a cohort is part of it.
+
+    Rows that a method serves a model from stay on the device.
+    """
+    row = jax.eval_shape(lambda key: algorithm.init(key, None, 1), jax.random.key(0)).clients
+    row_bytes, serves = lanes * num_bytes(row) * federation.num_clients, algorithm.facts['serves']
+    limit = (mapping.device_memory() or _host_memory()) // 4
+    partial = 2 * cohort <= federation.num_clients
+    if rows == 'auto':
+        away = row_bytes > limit and partial and not serves and examples != 'device'
+        rows = ('host' if row_bytes < _host_memory() // 2 else 'disk') if away else 'device'
+    elif rows != 'device' and serves:
+        raise ValueError(f'--rows={rows}: {serves} makes its model of the rows of all clients; choose --rows=device')
+    rows = 'device' if not row_bytes else rows
+    if examples == 'auto':
+        large = federation.x.size * federation.x.dtype.itemsize > limit and partial
+        examples = 'host' if large or rows != 'device' else 'device'
+    if rows != 'device' and examples == 'device':
+        raise ValueError(f'--rows={rows} needs --examples=host or --examples=disk')
+    return Storage(examples, rows)
+
+
+def _host_memory() -> int:
+    return os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES')
