@@ -10,8 +10,11 @@ from fedjax_fair.data.options import pairs
 from fedjax_fair.data.parts import merge
 from fedjax_fair.data.pool import Pool
 from fedjax_fair.data.sources.domains import read_domains
+from fedjax_fair.data.sources.folders import read_folders
 from fedjax_fair.data.sources.found import Arrays, Files, Found
 from fedjax_fair.data.sources.idx import read_idx
+from fedjax_fair.data.sources.listed import read_csv
+from fedjax_fair.data.sources.masks import read_masks
 from fedjax_fair.data.sources.npz import read_npz
 
 __all__ = ['SOURCES', 'Arrays', 'Files', 'Found', 'Source', 'read_pool']
@@ -85,6 +88,9 @@ def read_pool(
 SOURCES: dict[str, Source] = {
     'npz': Source(read_npz, 'arrays of your own from .npz files', 'PATH[,PATH]'),
     'idx': Source(read_idx, 'MNIST, Fashion-MNIST and the like from a folder of IDX files', 'FOLDER'),
+    'folders': Source(read_folders, 'image files in class folders, of one or several domains', 'ROOT'),
+    'csv': Source(read_csv, 'image files listed in a csv or tsv file'),
+    'masks': Source(read_masks, 'image files and masks of their pixels in two folders', 'ROOT'),
     'domains': Source(
         lambda argument: read_domains(argument, lambda kind, path: read_arrays(kind, path, {})),
         'several sources, each a domain',
