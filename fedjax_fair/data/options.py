@@ -36,6 +36,14 @@ def one_of(value: str, choices: Sequence[str], option: str) -> str:
     return value
 
 
+def named_folder(text: str, where: str) -> pathlib.Path:
+    """The one folder that ``text`` names, which must be there; ``where`` begins the message if it is not."""
+    paths = named_paths(text)
+    if len(paths) != 1 or not paths[0].is_dir():
+        raise ValueError(f'{where}: no such folder')
+    return paths[0]
+
+
 def pairs(text: str | None, flag: str) -> dict[str, str]:
     """``'name=value,name=value'`` of a flag as a dict.
 

@@ -11,8 +11,11 @@ from fedjax_fair.data.parts import merge
 from fedjax_fair.data.pool import Pool
 from fedjax_fair.data.sources.cifar import read_cifar10, read_cifar100
 from fedjax_fair.data.sources.domains import join_domains, read_domains
+from fedjax_fair.data.sources.folders import read_folders
 from fedjax_fair.data.sources.found import Arrays, Domains, Files, Found
 from fedjax_fair.data.sources.idx import read_idx
+from fedjax_fair.data.sources.listed import read_csv
+from fedjax_fair.data.sources.masks import read_masks
 from fedjax_fair.data.sources.medmnist import read_medmnist
 from fedjax_fair.data.sources.npz import read_npz
 from fedjax_fair.data.sources.svhn import read_svhn, read_synth_digits
@@ -90,6 +93,9 @@ def read_pool(
 
 SOURCES: dict[str, Source] = {
     'npz': Source(read_npz, 'arrays of your own from .npz files', 'PATH[,PATH]'),
+    'folders': Source(read_folders, 'image files in class folders, of one or several domains', 'ROOT'),
+    'csv': Source(read_csv, 'image files listed in a csv or tsv file'),
+    'masks': Source(read_masks, 'image files and masks of their pixels in two folders', 'ROOT'),
     'idx': Source(read_idx, 'MNIST, Fashion-MNIST, EMNIST and the like from a folder of IDX files', 'FOLDER'),
     'svhn': Source(read_svhn, 'SVHN, digits of house numbers, from its MATLAB files', 'FOLDER'),
     'synth_digits': Source(read_synth_digits, 'synthetic digits in MATLAB files like those of SVHN', 'FOLDER'),
