@@ -51,9 +51,9 @@ def federate(
 ) -> Federation:
     """Give the training examples to clients and cut the test sets.
 
-    Clients of a domain or site share that group's test set, or all clients one that belongs to no group. Otherwise ``own_tests`` gives each client a test set of
-    about that size with its own mix of classes; a split by classes cuts the test set like the training set; every
-    other split shares one test set, 'test'.
+    Clients of a domain or site share that group's test set, or all clients one that belongs to no group. Otherwise
+    ``own_tests`` gives each client a test set of about that size with its own mix of classes; a split by classes cuts
+    the test set like the training set; every other split shares one test set, 'test'.
     """
     split = resolve(split, pool)
     train, test = pool.take(~pool.held_out), pool.take(pool.held_out)

@@ -9,10 +9,14 @@ from typing import Any, NamedTuple
 from fedjax_fair.data.options import pairs
 from fedjax_fair.data.parts import merge
 from fedjax_fair.data.pool import Pool
+from fedjax_fair.data.sources.camelyon17 import read_camelyon17
 from fedjax_fair.data.sources.domains import read_domains
+from fedjax_fair.data.sources.fed_isic2019 import read_fed_isic2019
+from fedjax_fair.data.sources.ffl4mia import read_ffl4mia
 from fedjax_fair.data.sources.found import Arrays, Files, Found
 from fedjax_fair.data.sources.idx import read_idx
 from fedjax_fair.data.sources.npz import read_npz
+from fedjax_fair.data.sources.ssl_fl import read_ssl_fl
 
 __all__ = ['SOURCES', 'Arrays', 'Files', 'Found', 'Source', 'read_pool']
 
@@ -85,6 +89,10 @@ def read_pool(
 SOURCES: dict[str, Source] = {
     'npz': Source(read_npz, 'arrays of your own from .npz files', 'PATH[,PATH]'),
     'idx': Source(read_idx, 'MNIST, Fashion-MNIST and the like from a folder of IDX files', 'FOLDER'),
+    'camelyon17': Source(read_camelyon17, 'Camelyon17-WILDS, tissue patches of five hospitals', 'ROOT'),
+    'ssl_fl': Source(read_ssl_fl, 'Retina, COVID-FL or Derm in the layout of SSL-FL, clients as published', 'ROOT'),
+    'ffl4mia': Source(read_ffl4mia, 'haemorrhages or skin lesions in the layout of FFL4MIA (FedISM)', 'ROOT'),
+    'fed_isic2019': Source(read_fed_isic2019, 'Fed-ISIC2019 of FLamby, skin lesions of six centres', 'ROOT'),
     'domains': Source(
         lambda argument: read_domains(argument, lambda kind, path: read_arrays(kind, path, {})),
         'several sources, each a domain',
