@@ -16,6 +16,7 @@ from fedjax_fair.data.sources.ffl4mia import read_ffl4mia
 from fedjax_fair.data.sources.found import Arrays, Files, Found
 from fedjax_fair.data.sources.idx import read_idx
 from fedjax_fair.data.sources.npz import read_npz
+from fedjax_fair.data.sources.prostate import read_prostate
 from fedjax_fair.data.sources.ssl_fl import read_ssl_fl
 
 __all__ = ['SOURCES', 'Arrays', 'Files', 'Found', 'Source', 'read_pool']
@@ -93,6 +94,7 @@ SOURCES: dict[str, Source] = {
     'ssl_fl': Source(read_ssl_fl, 'Retina, COVID-FL or Derm in the layout of SSL-FL, clients as published', 'ROOT'),
     'ffl4mia': Source(read_ffl4mia, 'haemorrhages or skin lesions in the layout of FFL4MIA (FedISM)', 'ROOT'),
     'fed_isic2019': Source(read_fed_isic2019, 'Fed-ISIC2019 of FLamby, skin lesions of six centres', 'ROOT'),
+    'prostate': Source(read_prostate, 'prostates in magnetic resonance, NIfTI volumes of hospitals', 'ROOT'),
     'domains': Source(
         lambda argument: read_domains(argument, lambda kind, path: read_arrays(kind, path, {})),
         'several sources, each a domain',

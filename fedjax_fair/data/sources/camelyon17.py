@@ -37,8 +37,8 @@ def read_camelyon17(root: str, split: str = 'drawn', group: str = 'slide') -> Fi
     site = np.where(side == TEST, EVERYONE, np.char.add('center ', hospital.astype(str)))
     read = side != VAL
     columns = (_patches(table), numbers_below(table, 'tumor', len(CLASSES)), side, site, np.array(table[group]))
-    images, *facts = (column[read] for column in columns)
-    return Files(folder, images.tolist(), *facts, class_names=CLASSES)
+    images, labels, side, site, together = (column[read] for column in columns)
+    return Files(folder, images.tolist(), labels, side, site, together, None, CLASSES)
 
 
 def _patches(table: Table) -> np.ndarray:
