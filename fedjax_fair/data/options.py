@@ -17,6 +17,14 @@ def named_paths(text: str) -> list[pathlib.Path]:
     return [pathlib.Path(os.path.expandvars(part.strip())).expanduser() for part in text.split(',') if part.strip()]
 
 
+def named_folder(text: str, where: str) -> pathlib.Path:
+    """The one folder that ``text`` names, which must be there; ``where`` begins the message if it is not."""
+    paths = named_paths(text)
+    if len(paths) != 1 or not paths[0].is_dir():
+        raise ValueError(f'{where}: no such folder')
+    return paths[0]
+
+
 def pairs(text: str | None, flag: str) -> dict[str, str]:
     """``'name=value,name=value'`` of a flag as a dict.
 

@@ -11,6 +11,10 @@ from fedjax_fair.data.pool import Pool, stratified_split
 from fedjax_fair.data.resize import resize_images, resize_masks, with_channels
 
 TRAIN, TEST, VAL = 0, 1, 2
+SPLIT_NAMES = {
+    **{'train': TRAIN, 'training': TRAIN, 'test': TEST, 'testing': TEST},
+    **{'val': VAL, 'valid': VAL, 'validation': VAL},
+}
 UNKNOWN = -1  # nothing says whether an example is for training or testing
 OTHER = 'other'  # the name of sites that are joined
 EVERYONE = ''  # in the place of a site: test examples that belong to none and test all clients alike

@@ -22,7 +22,7 @@ def triangle_weights(length: int, new: int) -> np.ndarray:
     return weights / weights.sum(1, keepdims=True)
 
 
-def _place(shape: tuple[int, ...], size: tuple[int, int]) -> tuple[int, int, int, int]:
+def place(shape: tuple[int, ...], size: tuple[int, int]) -> tuple[int, int, int, int]:
     """Height, width, top and left of images of this shape inside ``size``, centred, their aspect ratio kept."""
     scale = min(size[0] / shape[0], size[1] / shape[1])
     height, width = (max(1, round(s * scale)) for s in shape)
@@ -33,7 +33,7 @@ def resize_masks(masks: np.ndarray, size: tuple[int, int]) -> np.ndarray:
     """Masks ``[T, H, W]`` that go with :func:`resize_images`: the nearest pixel's class, 0 in the padding."""
     if masks.shape[1:3] == tuple(size):
         return masks
-    height, width, top, left = _place(masks.shape[1:3], size)
+    height, width, top, left = place(masks.shape[1:3], size)
     pairs = zip(masks.shape[1:], (height, width), strict=True)
     rows, cols = ((np.arange(new) * 2 + 1) * old // (2 * new) for old, new in pairs)
     out = np.zeros((len(masks), *size), masks.dtype)
@@ -48,7 +48,7 @@ def resize_images(x: np.ndarray, size: tuple[int, int]) -> np.ndarray:
     """
     if x.shape[1:3] == tuple(size):
         return x
-    height, width, top, left = _place(x.shape[1:3], size)
+    height, width, top, left = place(x.shape[1:3], size)
     rows, columns = triangle_weights(x.shape[1], height), triangle_weights(x.shape[2], width)
     out = np.zeros((len(x), *size, x.shape[3]), x.dtype)
     for start in range(0, len(x), CHUNK):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import pathlib
 import platform
 
 import jax
+
+from fedjax_fair.core.cache_folder import cache_folder
 
 
 def use_compilation_cache() -> None:
@@ -16,8 +17,7 @@ def use_compilation_cache() -> None:
     Programs for CPU hold machine code, so machines that differ in their instructions never share a folder.
     """
     if jax.config.values['jax_compilation_cache_dir'] is None:
-        home = os.environ.get('XDG_CACHE_HOME') or pathlib.Path.home() / '.cache'
-        jax.config.update('jax_compilation_cache_dir', str(pathlib.Path(home) / 'fedjax_fair' / _machine()))
+        jax.config.update('jax_compilation_cache_dir', str(cache_folder(_machine())))
         jax.config.update('jax_persistent_cache_min_compile_time_secs', 0.0)  # many small ones add up
 
 

@@ -13,8 +13,11 @@ from fedjax_fair.data.sources.camelyon17 import read_camelyon17
 from fedjax_fair.data.sources.domains import read_domains
 from fedjax_fair.data.sources.fed_isic2019 import read_fed_isic2019
 from fedjax_fair.data.sources.ffl4mia import read_ffl4mia
+from fedjax_fair.data.sources.folders import read_folders
 from fedjax_fair.data.sources.found import Arrays, Files, Found
 from fedjax_fair.data.sources.idx import read_idx
+from fedjax_fair.data.sources.listed import read_csv
+from fedjax_fair.data.sources.masks import read_masks
 from fedjax_fair.data.sources.npz import read_npz
 from fedjax_fair.data.sources.prostate import read_prostate
 from fedjax_fair.data.sources.ssl_fl import read_ssl_fl
@@ -90,6 +93,9 @@ def read_pool(
 SOURCES: dict[str, Source] = {
     'npz': Source(read_npz, 'arrays of your own from .npz files', 'PATH[,PATH]'),
     'idx': Source(read_idx, 'MNIST, Fashion-MNIST and the like from a folder of IDX files', 'FOLDER'),
+    'folders': Source(read_folders, 'image files in class folders, of one or several domains', 'ROOT'),
+    'csv': Source(read_csv, 'image files listed in a csv or tsv file'),
+    'masks': Source(read_masks, 'image files and masks of their pixels in two folders', 'ROOT'),
     'camelyon17': Source(read_camelyon17, 'Camelyon17-WILDS, tissue patches of five hospitals', 'ROOT'),
     'ssl_fl': Source(read_ssl_fl, 'Retina, COVID-FL or Derm in the layout of SSL-FL, clients as published', 'ROOT'),
     'ffl4mia': Source(read_ffl4mia, 'haemorrhages or skin lesions in the layout of FFL4MIA (FedISM)', 'ROOT'),

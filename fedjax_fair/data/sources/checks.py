@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-import pathlib
 from collections.abc import Iterable
 
 import numpy as np
 
-from fedjax_fair.data.options import named_paths
 from fedjax_fair.data.sources.table import Table
-
-
-def one_folder(argument: str, where: str) -> pathlib.Path:
-    """The folder an argument names; ``where`` is the flag that gave it."""
-    paths = named_paths(argument)
-    if len(paths) != 1 or not paths[0].is_dir():
-        raise ValueError(f'{where}: no such folder')
-    return paths[0]
 
 
 def one_of(option: str, value: str, choices: Iterable[str]) -> None:

@@ -12,7 +12,7 @@ import zlib
 
 import numpy as np
 
-from fedjax_fair.data.options import named_paths
+from fedjax_fair.data.options import named_folder
 from fedjax_fair.data.parts import TEST, TRAIN, Part
 from fedjax_fair.data.sources.found import Arrays
 
@@ -42,9 +42,7 @@ def read_idx_file(path: pathlib.Path) -> np.ndarray:
 
 def read_idx(folder: str) -> Arrays:
     """The training and test images of a folder."""
-    path = next(iter(named_paths(folder)), pathlib.Path())
-    if not path.is_dir() or ',' in folder:
-        raise ValueError(f'--scenario=idx:{folder}: no such folder')
+    path = named_folder(folder, f'--scenario=idx:{folder}')
     parts = []
     for name, split in (('train', TRAIN), ('t10k', TEST)):
         images, labels = (read_idx_file(_find(path, f'{name}-{FILES[what]}')) for what in ('images', 'labels'))

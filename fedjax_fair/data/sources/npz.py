@@ -28,14 +28,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fedjax_fair.data.options import named_paths
-from fedjax_fair.data.parts import TEST, TRAIN, UNKNOWN, VAL, Part
+from fedjax_fair.data.parts import SPLIT_NAMES, TEST, TRAIN, UNKNOWN, VAL, Part
 from fedjax_fair.data.resize import with_channels
 from fedjax_fair.data.sources.found import Arrays
+from fedjax_fair.data.sources.masks import black_and_white
 
 ROLES = ('images', 'labels', 'masks', 'site', 'split', 'is_test', 'group', 'class_names', 'site_names')
 PARTS = {'train': TRAIN, 'test': TEST, 'val': VAL}
 UNREAD = '-'  # in the place of an array: the role is not read
-SPLIT_NAMES = {**PARTS, 'training': TRAIN, 'testing': TEST, 'valid': VAL, 'validation': VAL}
 
 
 class _File(NamedTuple):
@@ -229,8 +229,8 @@ def _masks(masks: np.ndarray, images: np.ndarray, source: str) -> np.ndarray:
         )
     if masks.size and (masks.min() < 0 or masks.max() > 255):
         raise ValueError(f'--scenario: {source}: masks must hold classes 0 to 255, got {masks.min()} to {masks.max()}')
-    binary = masks.size and masks.max() == 255 and np.isin(masks, (0, 255)).all()  # painted in black and white
-    return (masks // 255 if binary else masks).astype(np.uint8)
+    masks = masks.astype(np.uint8)
+    return masks // 255 if black_and_white(masks) else masks
 
 
 def _split(file: _File, prefix: str, count: int, default: int) -> np.ndarray:

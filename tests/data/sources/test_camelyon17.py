@@ -73,7 +73,7 @@ def test_wrong_metadata_are_named(root, old, new, message):
     rewrite(root, old, new)
     with pytest.raises(ValueError, match=message) as raised:
         make_scenario(f'camelyon17:{root}')
-    assert '--scenario=camelyon17' in str(raised.value) and '\n' not in str(raised.value)
+    assert '--scenario' in str(raised.value) and '\n' not in str(raised.value)
 
 
 def test_wrong_folders_and_options_are_named(root, tmp_path):

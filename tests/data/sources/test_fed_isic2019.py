@@ -78,7 +78,7 @@ def test_wrong_tables_are_named(root, old, new, message):
     path.write_text(path.read_text().replace(old, new, 1))
     with pytest.raises(ValueError, match=message) as raised:
         make_scenario(f'fed_isic2019:{root}')
-    assert '--scenario=fed_isic2019' in str(raised.value) and '\n' not in str(raised.value)
+    assert '--scenario' in str(raised.value) and '\n' not in str(raised.value)
 
 
 def test_a_missing_table_and_an_unknown_split_are_named(root):

@@ -1,0 +1,103 @@
+"""Arrays made from files, kept on disk: made once for the same contents and settings, and mapped ever after."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import math
+import os
+import pathlib
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from fedjax_fair.core.cache_folder import cache_folder
+from fedjax_fair.data.sources.workers import for_each
+
+Make = Callable[[pathlib.Path], None]
+PLACE = 'XDG_CACHE_HOME names another place'
+
+
+def cached(root: pathlib.Path, names: Sequence[str], settings: str, kinds: Sequence[str], make: Make) -> list:
+    """Arrays of bytes of these ``kinds``, read-only and mapped, of the files ``names`` below ``root``.
+
+    ``make(folder)`` writes ``kind.npy`` of each kind, where the same contents have not been made with the same
+    ``settings`` before, or what was made is damaged.
+    """
+    key = hashlib.sha256(f'{content_digest(root, names)} {settings}'.encode()).hexdigest()
+    entry = cache_folder('data') / 'arrays' / key
+    try:
+        return [_open(entry / f'{kind}.npy') for kind in kinds]
+    except (OSError, ValueError, EOFError):
+        _write(entry, make)
+    return [_open(entry / f'{kind}.npy') for kind in kinds]
+
+
+def content_digest(root: pathlib.Path, names: Sequence[str]) -> str:
+    """A number of names and contents; files whose size and time of change are as before are not read again."""
+    note = cache_folder('data') / 'digests' / _fingerprint(root, names)
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        if re.fullmatch('[0-9a-f]{64}', known := note.read_text()):
+            return known
+    contents = for_each(lambda k: _file_digest(root / names[k]), names, 'reading')
+    digest = hashlib.sha256(repr(list(zip(names, contents, strict=True))).encode()).hexdigest()
+    with _folder(note.parent) as scratch:
+        (scratch / note.name).write_text(digest)
+        os.replace(scratch / note.name, note)
+    return digest
+
+
+def new_array(path: pathlib.Path, shape: tuple[int, ...]) -> np.memmap:
+    """Bytes on disk, all zero; a mapped file that outgrows its disk would end the process without a word."""
+    free = shutil.disk_usage(path.parent).free
+    if math.prod(shape) > free:
+        raise ValueError(
+            f'--scenario: decoded, {shape} bytes need {math.prod(shape) / 1e9:.1f} GB, but {free / 1e9:.1f} GB are '
+            f'free in {cache_folder("data")}; choose a smaller --image_size ({PLACE})'
+        )
+    return np.lib.format.open_memmap(path, 'w+', np.dtype(np.uint8), shape)
+
+
+def _open(path: pathlib.Path) -> np.ndarray:
+    return np.asarray(np.load(path, mmap_mode='r', allow_pickle=False))
+
+
+def _write(entry: pathlib.Path, make: Make) -> None:
+    """Make an entry aside and move it to its place when it is whole."""
+    with _folder(entry.parent) as scratch:
+        (made := scratch / 'made').mkdir()
+        make(made)
+        shutil.rmtree(entry, ignore_errors=True)
+        try:
+            made.rename(entry)
+        except OSError:
+            if not entry.exists():  # else another process was faster: its entry is as good
+                raise
+
+
+@contextlib.contextmanager
+def _folder(parent: pathlib.Path) -> Iterator[pathlib.Path]:
+    """A folder inside ``parent`` that goes away again, whatever happens."""
+    try:
+        parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix='unfinished-', dir=parent) as folder:
+            yield pathlib.Path(folder)
+    except OSError as error:
+        raise ValueError(f'--scenario: nothing can be kept in {parent}: {error.strerror} ({PLACE})') from None
+
+
+def _fingerprint(root: pathlib.Path, names: Sequence[str]) -> str:
+    try:
+        stats = [os.stat(root / name) for name in names]
+    except OSError as error:
+        raise ValueError(f'--scenario: {error.filename} cannot be read: {error.strerror}') from None
+    facts = [(name, s.st_size, s.st_mtime_ns) for name, s in zip(names, stats, strict=True)]
+    return hashlib.sha256(repr((str(root.resolve()), facts)).encode()).hexdigest()
+
+
+def _file_digest(path: pathlib.Path) -> str:
+    with path.open('rb') as file:
+        return hashlib.file_digest(file, 'sha256').hexdigest()

@@ -1,0 +1,141 @@
+"""Image files listed in a table: ``csv:PATH``.
+
+A row is an image; columns name its file, its label and, where there are such, its site, its group (patient, lesion,
+slide), its split (train, test, val) and its mask.
+"""
+
+from __future__ import annotations
+
+import pathlib
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from fedjax_fair.data.options import named_folder, named_paths
+from fedjax_fair.data.parts import SPLIT_NAMES, UNKNOWN
+from fedjax_fair.data.sources.found import Files
+from fedjax_fair.data.sources.listing import drawn_where_none, is_image, numbered
+from fedjax_fair.data.sources.table import Table, read_table
+
+UNREAD = '-'  # in the place of a column: the role is not read
+NAMES = {
+    'image': 'image file filename file_name path image_path filepath image_id image_name img',
+    'label': 'label class dx diagnosis target',
+    'site': 'site hospital center centre domain',
+    'group': 'patient patient_id group lesion_id',
+    'split': 'split fold',
+    'mask': 'mask mask_path',
+}
+
+
+def read_csv(
+    path: str,
+    image: str | None = None,
+    label: str | None = None,
+    site: str | None = None,
+    group: str | None = None,
+    split: str | None = None,
+    mask: str | None = None,
+    folder: str | None = None,
+    extension: str | None = None,
+) -> Files:
+    """The images of a table; the first six options are columns, found by their usual names where not given.
+
+    ``label=edema|mass`` are columns of zeros and ones, several labels each. Without labels there must be masks.
+    ``folder`` holds the images (default: the table's own), ``extension`` ends their names where the table leaves it
+    out. A column ``-`` is not read.
+    """
+    where = f'--scenario=csv:{path}'
+    if len(paths := named_paths(path)) != 1 or not paths[0].is_file():
+        raise ValueError(f'{where}: no such file')
+    table = read_table(paths[0], '--scenario=csv')
+    root = paths[0].parent if folder is None else named_folder(folder, f'--source_options=folder={folder}')
+    given = {'image': image, 'label': label, 'site': site, 'group': group, 'split': split, 'mask': mask}
+    columns = {role: _column(table, role, column) for role, column in given.items()}
+    for role, instead in (('image', 'image'), ('label', 'mask')):
+        if columns[role] is None and columns[instead] is None:
+            raise ValueError(_unclear(table, role, 'none of its columns has a usual name'))
+    images = _files(table, columns['image'], root, extension)
+    if twice := [name for name, count in Counter(images).items() if count > 1]:
+        raise ValueError(f'{table.where} lists {twice[0]} more than once; one row per image is expected')
+    labels, class_names = _labels(table, columns['label'])
+    sites, groups = (None if (c := columns[r]) is None else np.array(_filled(table, c)) for r in ('site', 'group'))
+    masks = None if columns['mask'] is None else _files(table, columns['mask'], root, extension)
+    unlabelled = columns['label'] is None
+    return Files(root, images, labels, _split(table, columns['split']), sites, groups, masks, class_names, unlabelled)
+
+
+def _column(table: Table, role: str, given: str | None) -> str | None:
+    """The column of a role: as given, or the one that has a usual name; None where it is not read."""
+    if given == UNREAD:
+        return None
+    if given is not None:
+        names = given.split('|') if role == 'label' else [given]
+        if missing := [name for name in names if name not in table]:
+            found = ', '.join(table.columns)
+            raise ValueError(f'--source_options={role}={given}: {table.where} has no column {missing[0]!r} but {found}')
+        return given
+    usual = [column for column in table.columns if column.lower() in NAMES[role].split()]
+    if len(usual) > 1:
+        raise ValueError(_unclear(table, role, f'{" and ".join(usual)} could be it'))
+    return usual[0] if usual else None
+
+
+def _unclear(table: Table, role: str, why: str) -> str:
+    found = ', '.join(table.columns)
+    return f'--source_options={role}=COLUMN is needed for {table.where}: {why}; it has {found}'
+
+
+def _filled(table: Table, column: str) -> list[str]:
+    """A column without gaps."""
+    values = table[column]
+    if '' in values:
+        raise ValueError(f'{table.where} has no {column} in row {values.index("") + 1}')
+    return values
+
+
+def _files(table: Table, column: str | None, root: pathlib.Path, extension: str | None) -> list[str]:
+    """The files that a column names, all of which must be there."""
+    ending = '' if extension is None else '.' + extension.removeprefix('.')
+    names = [name if is_image(name) else name + ending for name in _filled(table, str(column))]
+    if wrong := [name for name in names if not is_image(name)]:
+        raise ValueError(f'{table.where}: {wrong[0]!r} in {column} is no image; give --source_options=extension=png')
+    if gone := [name for name in names if not (root / name).is_file()]:
+        raise ValueError(f'{table.where}: {len(gone)} of {len(names)} files are not in {root}, the first is {gone[0]}')
+    return names
+
+
+def _labels(table: Table, column: str | None) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Classes as numbers and their names: integers stay, words are numbered; or several labels each."""
+    if column is None:
+        return np.zeros(len(table), np.int32), ()
+    if '|' in column:
+        names = tuple(column.split('|'))
+        return np.array([_zeros_and_ones(table, name) for name in names], np.int32).T, names
+    values = _filled(table, column)
+    if not all(value.removeprefix('-').isdecimal() for value in values):
+        return numbered(values)
+    if wrong := [value for value in values if not 0 <= int(value) < len(values)]:
+        raise ValueError(f'{table.where}: {column} holds {wrong[0]}; classes are numbered 0, 1, 2, ...')
+    return np.array(values).astype(np.int32), ()
+
+
+def _zeros_and_ones(table: Table, column: str) -> Sequence[bool]:
+    values = table[column]
+    known = {'0': False, '0.0': False, '1': True, '1.0': True}
+    if wrong := [value for value in values if value not in known]:
+        raise ValueError(f'{table.where}: {column} holds {wrong[0]!r}; of several labels each is 0 or 1')
+    return [known[value] for value in values]
+
+
+def _split(table: Table, column: str | None) -> np.ndarray:
+    """Splits by name only: numbers might as well be those of folds."""
+    if column is None:
+        return np.full(len(table), UNKNOWN)
+    values = table[column]
+    if wrong := [value for value in values if value.lower() not in SPLIT_NAMES]:
+        known = ', '.join(SPLIT_NAMES)
+        hint = f'--source_options=split={UNREAD} leaves it unread'
+        raise ValueError(f'{table.where}: {column} holds {wrong[0]!r}, not one of {known}; {hint}')
+    return drawn_where_none([SPLIT_NAMES[value.lower()] for value in values])

@@ -1,0 +1,123 @@
+"""One image file into one array of bytes."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import NamedTuple
+
+import numpy as np
+from PIL import ExifTags, Image, ImageOps
+
+from fedjax_fair.data.resize import place
+
+SIXTEEN_BITS = ('I;16', 'I;16L', 'I;16B', 'I;16N')
+GREY = ('1', 'L', 'LA', *SIXTEEN_BITS)
+COLOUR = ('P', 'RGB', 'RGBA', 'CMYK')
+SIDEWAYS = (5, 6, 7, 8)  # orientations of a camera that was turned by 90 degrees
+
+
+class Header(NamedTuple):
+    """What is known of an image before it is decoded."""
+
+    size: tuple[int, int]  # height, width
+    channels: int
+
+
+def read_header(path: pathlib.Path) -> Header:
+    """The size of an image, as it is to be seen, and its channels."""
+    if path.suffix.lower() == '.npy':
+        shape = _array(path).shape
+        return Header(shape[:2], 1 if len(shape) == 2 else shape[2])
+    with Image.open(path) as image:
+        if image.mode not in GREY + COLOUR:
+            raise ValueError(f'its mode {image.mode} is not one of {", ".join(GREY + COLOUR)}')
+        width, height = image.size[::-1] if _turned(image) else image.size
+        return Header((height, width), 1 if image.mode in GREY else 3)
+
+
+def _turned(image: Image.Image) -> bool:
+    """Whether an image that is only opened will lie on its side when decoded."""
+    if image.format == 'TIFF':  # Pillow gives the size of the upright image
+        return False
+    late = image.format == 'PNG' and 'exif' not in image.info  # if at all behind the pixels, which are not read yet
+    return not late and image.getexif().get(ExifTags.Base.Orientation) in SIDEWAYS
+
+
+def read_image(path: pathlib.Path, channels: int) -> np.ndarray:
+    """The pixels ``[H, W, channels]`` of an image, upright, without transparency, as bytes."""
+    if path.suffix.lower() == '.npy':
+        pixels = _bytes(_array(path))
+    else:
+        with Image.open(path) as image:
+            pixels = _opaque(ImageOps.exif_transpose(image))
+    pixels = pixels[..., None] if pixels.ndim == 2 else pixels
+    return np.repeat(pixels, channels // pixels.shape[2], axis=2)
+
+
+def read_mask(path: pathlib.Path) -> np.ndarray:
+    """The class numbers ``[H, W]`` of a mask: its values, of a palette the places and not the colours.
+
+    JPEG smears numbers, so that a mask in it can only be black and white.
+    """
+    if path.suffix.lower() == '.npy':
+        mask = np.asarray(_array(path))
+        lossy = False
+    else:
+        with Image.open(path) as image:
+            lossy = image.format == 'JPEG'
+            mask = np.asarray(ImageOps.exif_transpose(image))
+            mask = mask[..., :-1] if image.mode in ('LA', 'RGBA') else mask
+    if mask.ndim == 3:
+        if (mask != mask[..., :1]).any() and not lossy:
+            raise ValueError('it is coloured; a mask holds one class number per pixel')
+        mask = mask[..., 0]
+    if mask.min() < 0 or mask.max() > 255 or (mask.dtype.kind == 'f' and (mask % 1).any()):
+        raise ValueError(f'it holds {mask.min()} to {mask.max()}; a mask holds classes 0 to 255')
+    return np.where(mask > 127, 255, 0).astype(np.uint8) if lossy else mask.astype(np.uint8)
+
+
+def fit(pixels: np.ndarray, out: np.ndarray) -> None:
+    """Draw an image into ``out``, which is black, as :func:`~fedjax_fair.data.resize.resize_images` would.
+
+    Pillow has the same filter in fixed point: values differ by a level at most, in a tenth of the time.
+    """
+    if pixels.shape == out.shape:
+        out[:] = pixels
+        return
+    height, width, top, left = place(pixels.shape[:2], out.shape[:2])
+    image = Image.fromarray(pixels[..., 0] if pixels.shape[2] == 1 else pixels)
+    resized = np.asarray(image.resize((width, height), Image.Resampling.BILINEAR))
+    out[top : top + height, left : left + width] = resized.reshape(height, width, -1)
+
+
+def _opaque(image: Image.Image) -> np.ndarray:
+    """Pixels over black, of grey images ``[H, W]``, of others ``[H, W, 3]``; 16 bits become 8."""
+    if image.mode in SIXTEEN_BITS:
+        return ((np.asarray(image).astype(np.uint32) + 128) // 257).astype(np.uint8)
+    grey = image.mode in GREY
+    if not image.has_transparency_data:
+        return np.asarray(image.convert('L' if grey else 'RGB'))
+    pixels = np.asarray(image.convert('LA' if grey else 'RGBA')).astype(np.uint32)
+    over_black = ((pixels[..., :-1] * pixels[..., -1:] + 127) // 255).astype(np.uint8)
+    return over_black[..., 0] if grey else over_black
+
+
+def _array(path: pathlib.Path) -> np.ndarray:
+    """An array file, mapped and not yet read."""
+    array = np.load(path, mmap_mode='r', allow_pickle=False)
+    channels = array.shape[2:] or (1,)
+    if array.ndim not in (2, 3) or channels not in ((1,), (3,)) or array.dtype.kind not in 'biuf':
+        raise ValueError(f'it holds {array.dtype} {array.shape}; expected are numbers [H, W], [H, W, 1] or [H, W, 3]')
+    return array
+
+
+def _bytes(array: np.ndarray) -> np.ndarray:
+    """Numbers from 0 to 255, rounded; those from 0 to 1 would all become black."""
+    if array.dtype == np.uint8:
+        return np.asarray(array)
+    if array.dtype == bool:
+        return array * np.uint8(255)
+    low, high = float(array.min()), float(array.max())
+    if not (low >= 0 and high <= 255) or (high <= 1 and (array % 1).any()):
+        raise ValueError(f'it holds {low:g} to {high:g}; expected are 0 to 255')
+    return np.round(array).astype(np.uint8)

@@ -1,0 +1,58 @@
+"""Work on many files at once, with a bar to watch and one message for all that fail."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+import grain
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+T = TypeVar('T')
+NAMED = 3  # failures that a message tells of
+
+
+def for_each(work: Callable[[int], T], names: Sequence[str], title: str) -> list[T]:
+    """``work(k)`` of every file ``names[k]``, in order; a ValueError names the first files that fail and why.
+
+    >>> for_each(lambda k: k**2, ['a.png', 'b.png', 'c.png'], 'squares')
+    [0, 1, 4]
+    """
+
+    def attempt(k: int) -> tuple[Any, str]:
+        try:
+            return work(k), ''
+        except Exception as error:  # what a damaged file makes a decoder raise is anybody's guess
+            return None, _reason(error, names[k])
+
+    done = list(_in_threads(attempt, len(names), title))
+    if failed := [f'{name} ({why})' for name, (_, why) in zip(names, done, strict=True) if why]:
+        more = ', ...' if len(failed) > NAMED else ''
+        raise ValueError(
+            f'--scenario: {len(failed)} of {len(names)} files cannot be read: {", ".join(failed[:NAMED])}{more}'
+        )
+    return [result for result, _ in done]
+
+
+def _reason(error: Exception, name: str) -> str:
+    """Why a file failed, in one line without its path."""
+    text = getattr(error, 'strerror', None) or str(error)
+    return ' '.join(text.split()) if text and name not in text else 'not an image, or damaged'
+
+
+def _in_threads(work: Callable[[int], T], count: int, title: str) -> Iterator[T]:
+    """``work(0)``, ``work(1)``, ... in this order, by as many threads as there are processors.
+
+    Threads suffice: hashing, decoding and resizing, where the time goes, let other threads run.
+    """
+    threads = len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count() or 1
+    options = grain.ReadOptions(num_threads=threads, prefetch_buffer_size=4 * threads)
+    results = grain.MapDataset.range(count).map(work).to_iter_dataset(options)
+    console = Console(file=sys.stderr)
+    columns = (TextColumn('{task.description}'), BarColumn(bar_width=16), MofNCompleteColumn())
+    times = (TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(*columns, *times, console=console, transient=True, disable=not console.is_terminal) as bar:
+        yield from bar.track(results, total=count, description=title)
