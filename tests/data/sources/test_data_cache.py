@@ -1,0 +1,119 @@
+"""Decoded images are kept on disk, and only those that are whole and of the same contents are used again."""
+
+import os
+import shutil
+import types
+
+import numpy as np
+import pytest
+from pictures import save, save_all, save_pixels
+
+from fedjax_fair.data.sources import cache, decode, read_pool
+
+
+@pytest.fixture
+def root(tmp_path):
+    save_all(tmp_path / 'data', 'a b', count=3)
+    return tmp_path / 'data'
+
+
+def images(root, **options):
+    return read_pool('folders', str(root), **options).x
+
+
+def kept(cache_home):
+    """The arrays that are kept, and nothing else may lie there."""
+    entries = list((cache_home / 'fedjax_fair' / 'data' / 'arrays').glob('*'))
+    assert not [entry for entry in entries if entry.name.startswith('unfinished')]
+    return entries
+
+
+def swap(path, *, notice):
+    """Other pixels in a file of the same length; who looks at its time only may ``notice``."""
+    before, old = path.stat(), path.read_bytes()
+    path.write_bytes(old[:-1] + bytes([old[-1] ^ 1]))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns + notice))
+
+
+def test_a_second_start_only_looks_at_names_sizes_and_times(root, cache_home):
+    np.save(root / 'a' / 'x.npy', np.zeros((6, 6, 3), np.uint8))
+    first = images(root)
+    assert not first.flags.writeable and len(kept(cache_home)) == 1
+    swap(root / 'a' / 'x.npy', notice=False)
+    assert (images(root) == first).all()
+    swap(root / 'a' / 'x.npy', notice=True)  # and back, to what was there first
+    assert (images(root) == first).all() and len(kept(cache_home)) == 1
+    swap(root / 'a' / 'x.npy', notice=True)
+    assert images(root)[3, -1, -1, -1] == 1 and len(kept(cache_home)) == 2
+
+
+def test_a_copy_elsewhere_is_not_decoded_again(root, tmp_path, cache_home, monkeypatch):
+    first = images(root)
+    shutil.copytree(root, tmp_path / 'copy')
+    os.utime(tmp_path / 'copy' / 'a' / '0.png')
+    monkeypatch.setattr(decode, '_draw', lambda *_: pytest.fail('decoded again'))
+    assert (images(tmp_path / 'copy') == first).all()
+
+
+def test_settings_and_names_count(root, cache_home):
+    assert images(root).shape[1:] == (6, 6, 3) and images(root, image_size=4).shape[1:] == (4, 4, 3)
+    (root / 'a' / '0.png').rename(root / 'a' / '9.png')
+    images(root)
+    assert len(kept(cache_home)) == 3
+
+
+def test_an_interrupted_decode_leaves_nothing(root, cache_home, monkeypatch):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(decode, '_draw_images', stop)
+        with pytest.raises(KeyboardInterrupt):
+            images(root)
+    assert kept(cache_home) == [] and len(images(root)) == 6
+
+
+def test_damaged_files_leave_nothing(root, cache_home):
+    (root / 'a' / '0.png').write_bytes((root / 'a' / '0.png').read_bytes()[:60])
+    with pytest.raises(ValueError, match='1 of 6 files cannot be read'):
+        images(root)
+    assert kept(cache_home) == []
+    save(root / 'a' / '0.png')
+    assert len(images(root)) == 6
+
+
+@pytest.mark.parametrize('damage', ['cut', 'empty', 'gone', 'other'])
+def test_a_damaged_entry_is_made_again(root, cache_home, damage):
+    first = images(root).copy()
+    path = kept(cache_home)[0] / 'images.npy'
+    whole = path.read_bytes()
+    path.unlink()
+    if damage != 'gone':
+        path.write_bytes({'cut': whole[:-9], 'empty': b'', 'other': b'text'}[damage])
+    assert (images(root) == first).all() and path.read_bytes() == whole
+
+
+def test_damaged_notes_are_not_believed(root, cache_home):
+    first = images(root)
+    for note in (cache_home / 'fedjax_fair' / 'data' / 'digests').iterdir():
+        note.write_bytes(b'\xff no digest')
+    assert (images(root) == first).all() and len(kept(cache_home)) == 1
+
+
+def test_masks_are_kept_with_their_images(tmp_path, cache_home):
+    save(tmp_path / 'images' / 'a.png')
+    save_pixels(tmp_path / 'masks' / 'a.png', np.full((6, 6), 255, np.uint8))
+    first = read_pool('masks', str(tmp_path)).masks
+    (kept(cache_home)[0] / 'masks.npy').unlink()
+    assert (read_pool('masks', str(tmp_path)).masks == first).all() and len(kept(cache_home)) == 1
+
+
+def test_places_without_room_are_named(root, tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(cache.shutil, 'disk_usage', lambda _: types.SimpleNamespace(free=100))
+        with pytest.raises(ValueError, match=r'need 0\.0 GB, but .* are free in .*smaller --image_size'):
+            images(root)
+    (tmp_path / 'file').write_text('not a folder')
+    monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path / 'file'))
+    with pytest.raises(ValueError, match=r'nothing can be kept in .*XDG_CACHE_HOME names another place'):
+        images(root)
