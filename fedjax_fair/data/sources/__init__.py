@@ -10,6 +10,7 @@ from fedjax_fair.data.options import pairs
 from fedjax_fair.data.parts import merge
 from fedjax_fair.data.pool import Pool
 from fedjax_fair.data.sources.camelyon17 import read_camelyon17
+from fedjax_fair.data.sources.dicom import read_dicom
 from fedjax_fair.data.sources.domains import read_domains
 from fedjax_fair.data.sources.fed_isic2019 import read_fed_isic2019
 from fedjax_fair.data.sources.ffl4mia import read_ffl4mia
@@ -101,6 +102,7 @@ SOURCES: dict[str, Source] = {
     'ffl4mia': Source(read_ffl4mia, 'haemorrhages or skin lesions in the layout of FFL4MIA (FedISM)', 'ROOT'),
     'fed_isic2019': Source(read_fed_isic2019, 'Fed-ISIC2019 of FLamby, skin lesions of six centres', 'ROOT'),
     'prostate': Source(read_prostate, 'prostates in magnetic resonance, NIfTI volumes of hospitals', 'ROOT'),
+    'dicom': Source(read_dicom, 'DICOM files in class folders, of one or several domains', 'ROOT'),
     'domains': Source(
         lambda argument: read_domains(argument, lambda kind, path: read_arrays(kind, path, {})),
         'several sources, each a domain',
