@@ -25,6 +25,6 @@ def numbers_below(table: Table, column: str, bound: int | None = None) -> np.nda
             value = -1.0
         if not 0 <= value < (np.iinfo(np.int32).max if bound is None else bound) or value != int(value):
             expected = 'whole numbers from 0' + ('' if bound is None else f' to {bound - 1}')
-            raise ValueError(f'{table.where}: {column} of row {line} is {text!r}; {expected} are expected')
+            raise ValueError(f'{table.where}: column {column} of row {line} is {text!r}; {expected} are expected')
         found.append(int(value))
     return np.array(found, np.int32)

@@ -56,7 +56,7 @@ def test_wrong_files_are_named(tmp_path):
         make_scenario(f'ffl4mia:{tmp_path}')
     (tmp_path / 'test.csv').write_text('id,class\nID_test0,8\n')
     save_picture(tmp_path / 'train/clean/ID_train0.png')
-    with pytest.raises(ValueError, match=r"test.csv: class of row 1 is '8'; whole numbers from 0 to 7"):
+    with pytest.raises(ValueError, match=r"test.csv: column class of row 1 is '8'; whole numbers from 0 to 7"):
         make_scenario(f'ffl4mia:{tmp_path}')
     (tmp_path / 'test.csv').write_text('image,class\nID_test0,0\n')
     with pytest.raises(ValueError, match=r"test.csv has no column 'id'; it has image, class"):

@@ -58,8 +58,8 @@ def test_a_split_is_chosen_by_its_name(tmp_path):
         ('3_clients/split_1/client_2.csv', '', 'client_2.csv is empty'),
         ('3_clients/split_1/client_2.csv', 'none.png\n', "client_2.csv names 'none.png', which labels.csv does not"),
         ('test.csv', 'image_name\ntest_14.png\n', "test.csv names 'image_name', which labels.csv does not"),
-        ('labels.csv', 'filename,label\nimg_0.png,0\n', "labels.csv: 1 of row 1 is 'label'"),
-        ('labels.csv', 'img_0.png,-1\n', "labels.csv: 1 of row 1 is '-1'; whole numbers from 0 are expected"),
+        ('labels.csv', 'filename,label\nimg_0.png,0\n', "labels.csv: column 1 of row 1 is 'label'"),
+        ('labels.csv', 'img_0.png,-1\n', "labels.csv: column 1 of row 1 is '-1'; whole numbers from 0 are expected"),
         ('labels.csv', 'img_0.png\n', "labels.csv has no column '1'"),
     ],
 )
