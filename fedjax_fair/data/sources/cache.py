@@ -42,7 +42,7 @@ def content_digest(root: pathlib.Path, names: Sequence[str]) -> str:
     with contextlib.suppress(OSError, UnicodeDecodeError):
         if re.fullmatch('[0-9a-f]{64}', known := note.read_text()):
             return known
-    contents = for_each(lambda k: _file_digest(root / names[k]), names, 'reading')
+    contents = for_each(lambda k: _file_digest(root / names[k]), root, names, 'reading')
     digest = hashlib.sha256(repr(list(zip(names, contents, strict=True))).encode()).hexdigest()
     with _folder(note.parent) as scratch:
         (scratch / note.name).write_text(digest)

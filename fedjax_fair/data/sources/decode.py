@@ -40,18 +40,37 @@ def _draw(files: Files, image_size: int | None, folder: pathlib.Path) -> None:
     """Decode everything into arrays in a folder."""
     with warnings.catch_warnings():
         warnings.simplefilter('error', Image.DecompressionBombWarning)  # such a file is named, not decoded
-        headers = for_each(lambda k: read_header(files.root / files.images[k]), files.images, 'looking at images')
+        headers = _headers(files)
         size = Counter(h.size for h in headers).most_common(1)[0][0] if image_size is None else (image_size, image_size)
         _draw_images(files, size, max(h.channels for h in headers), folder)
         if files.masks is not None:
             _draw_masks(files, size, headers, folder)
 
 
+def _headers(files: Files) -> list[Header]:
+    """What is known of the images before they are decoded; where some tell nothing, one message names all damage."""
+
+    def look(k: int) -> Header:
+        return read_header(files.root / files.images[k])
+
+    def look_closely(k: int) -> Header:
+        header = look(k)
+        read_image(files.root / files.images[k], 3)
+        return header
+
+    try:
+        return for_each(look, files.root, files.images, 'looking at images')
+    except ValueError:
+        return for_each(look_closely, files.root, files.images, 'looking for damage')
+
+
 def _draw_images(files: Files, size: tuple[int, int], channels: int, folder: pathlib.Path) -> None:
     images = new_array(folder / 'images.npy', (len(files.images), *size, channels))
-    for_each(
-        lambda k: fit(read_image(files.root / files.images[k], channels), images[k]), files.images, 'decoding images'
-    )
+
+    def draw(k: int) -> None:
+        fit(read_image(files.root / files.images[k], channels), images[k])
+
+    for_each(draw, files.root, files.images, 'decoding images')
     images.flush()
 
 
@@ -65,7 +84,7 @@ def _draw_masks(files: Files, size: tuple[int, int], headers: list[Header], fold
             raise ValueError(f'it is a mask of size {mask.shape}, but its image has {headers[k].size}')
         masks[k] = resize_masks(mask[None], size)[0]
 
-    for_each(draw, names, 'decoding masks')
+    for_each(draw, files.root, names, 'decoding masks')
     if black_and_white(masks):
         for mask in masks:
             mask //= 255

@@ -59,27 +59,31 @@ def read_mask(path: pathlib.Path) -> np.ndarray:
 
     JPEG smears numbers, so that a mask in it can only be black and white.
     """
-    if path.suffix.lower() == '.npy':
-        mask = np.asarray(_array(path))
-        lossy = False
-    else:
-        with Image.open(path) as image:
-            lossy = image.format == 'JPEG'
-            mask = np.asarray(ImageOps.exif_transpose(image))
-            mask = mask[..., :-1] if image.mode in ('LA', 'RGBA') else mask
+    mask, lossy = _mask_values(path)
     if mask.ndim == 3:
-        if (mask != mask[..., :1]).any() and not lossy:
+        if np.ptp(mask, axis=2).max() > (64 if lossy else 0):
             raise ValueError('it is coloured; a mask holds one class number per pixel')
         mask = mask[..., 0]
-    if mask.min() < 0 or mask.max() > 255 or (mask.dtype.kind == 'f' and (mask % 1).any()):
+    if not (mask.min() >= 0 and mask.max() <= 255) or (mask % 1).any():
         raise ValueError(f'it holds {mask.min()} to {mask.max()}; a mask holds classes 0 to 255')
     return np.where(mask > 127, 255, 0).astype(np.uint8) if lossy else mask.astype(np.uint8)
+
+
+def _mask_values(path: pathlib.Path) -> tuple[np.ndarray, bool]:
+    """A mask as it is, without transparency, and whether its file is one that smears."""
+    if path.suffix.lower() == '.npy':
+        return np.asarray(_array(path)), False
+    with Image.open(path) as image:
+        lossy = image.format in ('JPEG', 'MPO')
+        upright = ImageOps.exif_transpose(image)
+    values = np.asarray(upright.convert('L') if upright.mode == '1' else upright)  # a bit is black or white
+    return values[..., :-1] if upright.mode in ('LA', 'RGBA') else values, lossy
 
 
 def fit(pixels: np.ndarray, out: np.ndarray) -> None:
     """Draw an image into ``out``, which is black, as :func:`~fedjax_fair.data.resize.resize_images` would.
 
-    Pillow has the same filter in fixed point: values differ by a level at most, in a tenth of the time.
+    Pillow has the same filter in fixed point: values differ by a level at most, in about an eighth of the time.
     """
     if pixels.shape == out.shape:
         out[:] = pixels

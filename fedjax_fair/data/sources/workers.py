@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pathlib
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
@@ -15,10 +16,10 @@ T = TypeVar('T')
 NAMED = 3  # failures that a message tells of
 
 
-def for_each(work: Callable[[int], T], names: Sequence[str], title: str) -> list[T]:
-    """``work(k)`` of every file ``names[k]``, in order; a ValueError names the first files that fail and why.
+def for_each(work: Callable[[int], T], root: pathlib.Path, names: Sequence[str], title: str) -> list[T]:
+    """``work(k)`` of every file ``names[k]`` in ``root``, in order; a ValueError names the first that fail and why.
 
-    >>> for_each(lambda k: k**2, ['a.png', 'b.png', 'c.png'], 'squares')
+    >>> for_each(lambda k: k**2, pathlib.Path('scans'), ['a.png', 'b.png', 'c.png'], 'squares')
     [0, 1, 4]
     """
 
@@ -30,10 +31,8 @@ def for_each(work: Callable[[int], T], names: Sequence[str], title: str) -> list
 
     done = list(_in_threads(attempt, len(names), title))
     if failed := [f'{name} ({why})' for name, (_, why) in zip(names, done, strict=True) if why]:
-        more = ', ...' if len(failed) > NAMED else ''
-        raise ValueError(
-            f'--scenario: {len(failed)} of {len(names)} files cannot be read: {", ".join(failed[:NAMED])}{more}'
-        )
+        told = ', '.join(failed[:NAMED]) + ', ...' * (len(failed) > NAMED)
+        raise ValueError(f'--scenario: {len(failed)} of {len(names)} files in {root} cannot be read: {told}')
     return [result for result, _ in done]
 
 

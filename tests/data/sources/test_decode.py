@@ -115,7 +115,7 @@ def test_array_files(tmp_path):
 )
 def test_arrays_that_are_no_images_are_named(tmp_path, array, message):
     np.save(tmp_path / 'a.npy', array, allow_pickle=True)
-    with pytest.raises(ValueError, match=rf'1 of 1 files cannot be read: a\.npy \(.*{message}'):
+    with pytest.raises(ValueError, match=rf'1 of 1 files in .* cannot be read: a\.npy \(.*{message}'):
         decoded(tmp_path)
 
 
@@ -125,13 +125,14 @@ def test_damaged_files_are_counted_and_named(tmp_path):
     whole = (tmp_path / '0.png').read_bytes()
     (tmp_path / '1.png').write_bytes(b'')
     (tmp_path / '2.png').write_bytes(b'this is no image')
-    with pytest.raises(ValueError, match=r'2 of 6 files cannot be read: 1\.png \(.+\), 2\.png \(not an image, or dam'):
+    (tmp_path / '3.png').write_bytes(whole[:-300])
+    with pytest.raises(ValueError, match=r'3 of 6 files .*: 1\.png \(.+\), 2\.png \(not an image.*3\.png \(.*trunc'):
         decoded(tmp_path)
     for number in (1, 2, 3, 4):
         (tmp_path / f'{number}.png').write_bytes(whole[: 100 * number])
     with pytest.raises(ValueError, match=r'4 of 6 files .* 1\.png \(.*truncated.*3\.png \(.*\), \.\.\.$') as caught:
         decoded(tmp_path)
-    assert '\n' not in str(caught.value) and str(tmp_path) not in str(caught.value)
+    assert '\n' not in str(caught.value) and str(caught.value).count(str(tmp_path)) == 1
 
 
 def test_modes_without_a_meaning_in_bytes_are_named(tmp_path):

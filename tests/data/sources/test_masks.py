@@ -64,6 +64,13 @@ def test_smeared_black_and_white(tmp_path):
     assert np.unique(masks).tolist() == [0, 1] and masks[1].mean() == pytest.approx(0.5, abs=0.05)
 
 
+def test_one_bit_is_black_or_white(tmp_path):
+    write(tmp_path)
+    Image.fromarray(np.ones((8, 6), bool)).save(tmp_path / 'masks' / '0.png')
+    masks = read_pool('masks', str(tmp_path)).masks
+    assert masks.max() == 1 and (masks[0] == 1).all()
+
+
 def test_array_files_are_masks_too(tmp_path):
     save(tmp_path / 'images' / 'a.png')
     (tmp_path / 'masks').mkdir()
@@ -83,6 +90,11 @@ def test_mistakes_are_named(tmp_path):
     save(tmp_path / 'masks' / '3.png', (8, 6))
     with pytest.raises(ValueError, match=r'masks/3\.png \(it is coloured'):
         read_pool('masks', str(tmp_path))
+    (tmp_path / 'masks' / '3.png').unlink()
+    save_pixels(tmp_path / 'masks' / '3.jpg', np.full((8, 6, 3), (255, 0, 0), np.uint8))
+    with pytest.raises(ValueError, match=r'masks/3\.jpg \(it is coloured'):
+        read_pool('masks', str(tmp_path))
+    (tmp_path / 'masks' / '3.jpg').unlink()
     save_pixels(tmp_path / 'masks' / '3.png', np.full((8, 6), 300, np.uint16))
     with pytest.raises(ValueError, match=r'masks/3\.png \(it holds 300 to 300; a mask holds classes 0 to 255'):
         read_pool('masks', str(tmp_path))
