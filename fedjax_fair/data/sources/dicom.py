@@ -32,7 +32,7 @@ def read_dicom(root: str) -> Arrays:
     folder = named_folder(root, where)
     files = class_folders(folder, image_files(folder, where, is_dicom), where)
     library('pydicom', where)
-    found = for_each(lambda k: _read(folder / files.images[k], where), files.images, 'reading DICOM files')
+    found = for_each(lambda k: _read(folder / files.images[k], where), folder, files.images, 'reading DICOM files')
     pixels, group = [image for image, _ in found], _groups(files, [patient for _, patient in found])
     shapes = np.array([f'{image.shape}' for image in pixels])
     parts = []

@@ -115,10 +115,10 @@ def fails(root, *messages):
 def test_damaged_files_are_named(tmp_path):
     two_classes(tmp_path)
     (tmp_path / 'normal' / 'c.dcm').write_bytes(b'no DICOM at all')
-    fails(tmp_path, '1 of 3 files cannot be read: normal/c.dcm')
+    fails(tmp_path, f'1 of 3 files in {tmp_path} cannot be read: normal/c.dcm')
     whole = (tmp_path / 'normal' / 'a.dcm').read_bytes()
     (tmp_path / 'normal' / 'c.dcm').write_bytes(whole[:-20])
-    fails(tmp_path, '1 of 3 files cannot be read: normal/c.dcm')
+    fails(tmp_path, f'1 of 3 files in {tmp_path} cannot be read: normal/c.dcm')
 
 
 @pytest.mark.parametrize(
