@@ -26,3 +26,8 @@ def save_all(root: pathlib.Path, names: str, count: int = 1) -> None:
     for place, folder in enumerate(names.split()):
         for number in range(count):
             save(root / folder / f'{number}.png', seed=1000 * place + number)
+
+
+def save_picture(path: pathlib.Path, value: int = 0, side: int = 8) -> None:
+    """Write an RGB image of one grey value, by which it can be told from others."""
+    save_pixels(path, np.full((side, side, 3), value, np.uint8))

@@ -51,9 +51,9 @@ def federate(
 ) -> Federation:
     """Give the training examples to clients and cut the test sets.
 
-    Clients of a domain or site share that group's test set. Otherwise ``own_tests`` gives each client a test set of
-    about that size with its own mix of classes; a split by classes cuts the test set like the training set; every
-    other split shares one test set, 'test'.
+    Clients of a domain or site share that group's test set, or all clients one that belongs to no group. Otherwise
+    ``own_tests`` gives each client a test set of about that size with its own mix of classes; a split by classes cuts
+    the test set like the training set; every other split shares one test set, 'test'.
     """
     split = resolve(split, pool)
     train, test = pool.take(~pool.held_out), pool.take(pool.held_out)
@@ -175,6 +175,8 @@ def clients_of_each(domains: int, num_clients: int | None, clients_per_domain: i
 
 
 def _group_tests(test: Pool, group_of: np.ndarray, name: str) -> Tests:
+    if (test.origin < 0).all():
+        return _client_tests(test, None, len(group_of))
     chosen = [np.flatnonzero(test.origin == g) for g in range(len(test.groups))]
     if missing := [test.groups[g] for g, rows in enumerate(chosen) if not len(rows)]:
         raise ValueError(f'--scenario={name}: no test example for {", ".join(missing)}; {NEEDED}')

@@ -7,7 +7,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +17,7 @@ from jax import lax
 from fedjax_fair.core.types import Array
 
 Augment = Callable[[Array, Array], Array]
+RATIOS, TRIES = (3 / 4, 4 / 3), 10  # of a resized crop: width to height, draws before it gives up
 
 
 def crop_at(image: Array, offset: Array, padding: int) -> Array:
@@ -80,6 +82,49 @@ def random_affine(degrees: float = 10.0, translate: float = 0.1) -> Augment:
     return _per_example(one)
 
 
+def resample(image: Array, offset: Array, size: Array) -> Array:
+    """Cut ``size[2]`` rows and columns of ``image[H, W, C]`` at ``offset[2]`` and stretch them over its whole size.
+
+    Bilinear between the centres of pixels; the cut's outermost pixels go on beyond it.
+    """
+    for axis in (0, 1):
+        length, start, last = image.shape[axis], offset[axis], size[axis] - 1
+        place = (jnp.arange(length, dtype=jnp.float32) + 0.5) * size[axis].astype(jnp.float32) / length - 0.5
+        place = jnp.clip(place, 0, last.astype(jnp.float32))
+        low = jnp.floor(place)
+        share = jnp.expand_dims((place - low).astype(image.dtype), [other for other in range(3) if other != axis])
+        near = start + low.astype(jnp.int32)
+        pixels, following = (jnp.take(image, i, axis=axis) for i in (near, jnp.minimum(near + 1, start + last)))
+        image = pixels * (1 - share) + following * share
+    return image
+
+
+def draw_window(key: Array, shape: Sequence[int], scale: tuple[float, float]) -> tuple[Array, Array]:
+    """Offset and size of a random window of an image, by torchvision's rule.
+
+    Its area is a share in ``scale`` of the image's, its ratio of width to height lies between 3/4 and 4/3 (uniform in
+    the logarithm). Of ten draws the first that fits in is taken, else the largest window of such a ratio in the centre.
+    """
+    height, width = shape
+    areas, ratios, places = jax.random.split(key, 3)
+    area = height * width * jax.random.uniform(areas, (TRIES,), jnp.float32, *scale)
+    ratio = jnp.exp(jax.random.uniform(ratios, (TRIES,), jnp.float32, *(math.log(r) for r in RATIOS)))
+    sizes = jnp.round(jnp.sqrt(jnp.stack([area / ratio, area * ratio], -1))).astype(jnp.int32)
+    limit = jnp.array([height, width])
+    fits = ((sizes > 0) & (sizes <= limit[None])).all(-1)
+    size = sizes[jnp.argmax(fits)]
+    offset = jax.random.randint(places, (2,), 0, jnp.maximum(limit - size, 0) + 1)
+    fallback = jnp.array([min(height, round(width / RATIOS[0])), min(width, round(height * RATIOS[1]))])
+    return jnp.where(fits.any(), offset, (limit - fallback) // 2), jnp.where(fits.any(), size, fallback)
+
+
+def random_resized_crop(scale: tuple[float, float] = (0.6, 1.0)) -> Augment:
+    """Stretch a random window (:func:`draw_window`) over the whole image."""
+    if not 0 < scale[0] <= scale[1]:
+        raise ValueError(f'scale={scale} must be two shares of the area, the smaller first and above 0')
+    return _per_example(lambda key, image: resample(image, *draw_window(key, image.shape[:2], scale)))
+
+
 def chain(*augments: Augment) -> Augment:
     """Apply augmentations one after another, each with its own key; none at all is the identity."""
 
@@ -95,7 +140,11 @@ AUGMENTATIONS: dict[str, Callable[[], Augment]] = {
     'crop': random_crop,
     'flip': random_flip,
     'affine': random_affine,
+    'rotate': lambda: random_affine(10.0, 0.0),
+    'resized_crop': random_resized_crop,  # of Retina in SSL-FL and FedLD
+    'resized_crop_covid': lambda: random_resized_crop((0.8, 1.2)),  # of COVID-FL there
 }
+BLENDING = ('resized_crop', 'resized_crop_covid')  # these mix neighbouring pixels
 
 
 def make_augment(names: str) -> Augment:

@@ -17,13 +17,15 @@ SPLIT_NAMES = {
 }
 UNKNOWN = -1  # nothing says whether an example is for training or testing
 OTHER = 'other'  # the name of sites that are joined
+EVERYONE = ''  # in the place of a site: test examples that belong to none and test all clients alike
 
 
 class Part(NamedTuple):
     """Pool read together: arrays of one length.
 
     ``images`` are ``[T, H, W, C]`` or features ``[T, D]``, ``split`` holds TRAIN, TEST, VAL or UNKNOWN, ``site``
-    names where each example comes from, examples of equal ``group`` belong together.
+    names where each example comes from (EVERYONE for test examples that are nobody's), examples of equal ``group``
+    belong together.
     """
 
     source: str
@@ -58,6 +60,7 @@ def merge(
     _check_labels(y, class_names, parts)
     split, clusters = np.concatenate([p.split for p in parts]), _clusters(parts)
     site = _sites(parts)
+    _check_common(site, split, parts)
     if join_sites:
         site = _joined(site, split, clusters)
     group_of, groups = _numbered(site)
@@ -143,10 +146,24 @@ def _sites(parts: Sequence[Part]) -> np.ndarray | None:
     return np.concatenate(sites) if sites else None
 
 
+def _check_common(site: np.ndarray | None, split: np.ndarray, parts: Sequence[Part]) -> None:
+    """Only test examples may be everyone's, and then all of them are."""
+    if site is None or EVERYONE not in site:
+        return
+    read = split != VAL
+    if UNKNOWN in split or ((site == EVERYONE) != (split == TEST))[read].any():
+        raise ValueError(
+            f'--scenario: {parts[0].source} leaves the site of some images empty; name it for all, or for all but the '
+            'test images, which test every client then'
+        )
+
+
 def _joined(site: np.ndarray | None, split: np.ndarray, clusters: np.ndarray | None) -> np.ndarray:
     """Sites with OTHER in the place of all that cannot be both trained on and tested."""
     if site is None:
         raise ValueError('--join_sites=true: these examples have no sites or domains')
+    if EVERYONE in site:  # every site that is trained on is tested
+        return site
     drawn = np.flatnonzero(split == UNKNOWN)
     _, first = np.unique(drawn if clusters is None else clusters[drawn], return_index=True)
     names, count = np.unique(site[drawn[first]], return_counts=True)  # a group counts where its first example is
@@ -155,12 +172,18 @@ def _joined(site: np.ndarray | None, split: np.ndarray, clusters: np.ndarray | N
 
 
 def _numbered(site: np.ndarray | None) -> tuple[np.ndarray | None, tuple[str, ...]]:
-    """Sites as numbers, in the order in which they appear, and their names; None and () where there are none."""
+    """Sites as numbers, in the order in which they appear, and their names; None and () where there are none.
+
+    What is everyone's has the number -1.
+    """
     if site is None:
         return None, ()
     names, first, inverse = np.unique(site, return_index=True, return_inverse=True)
     order = np.argsort(first)
-    return np.argsort(order)[inverse].astype(np.int32), tuple(names[order].tolist())
+    order = order[names[order] != EVERYONE]
+    number = np.full(len(names), -1, np.int32)
+    number[order] = np.arange(len(order))
+    return number[inverse], tuple(names[order].tolist())
 
 
 def _clusters(parts: Sequence[Part]) -> np.ndarray | None:

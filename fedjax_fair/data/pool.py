@@ -14,7 +14,8 @@ class Pool(NamedTuple):
 
     ``x[T, ...]`` is uint8 or float32, ``y[T]`` int32 class labels (``[T, K]`` zeros and ones for a multi-label task),
     ``held_out[T]`` True for test examples, ``group_of[T]`` the domain or site of each as an index into ``groups`` (None
-    where there are none), ``masks`` pixel labels ``[T, H, W]`` where a source has them, ``task`` what is to be learned.
+    where there are none, -1 for test examples that test all clients alike), ``masks`` pixel labels ``[T, H, W]`` where
+    a source has them, ``task`` what is to be learned.
     Examples of one slide or patient have the same number in ``cluster_of[T]``, where a source tells.
     """
 

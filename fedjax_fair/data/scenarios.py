@@ -13,7 +13,7 @@ import numpy as np
 from fedjax_fair.data.assemble import Split, clients_of_each, federate
 from fedjax_fair.data.digits import CLIENT_SIZES, DOMAINS, digit_domains, handwritten_digits
 from fedjax_fair.data.federation import Federation
-from fedjax_fair.data.options import given, refuse_unread
+from fedjax_fair.data.options import given, named_paths, refuse_unread
 from fedjax_fair.data.pool import Pool, limit_tests
 from fedjax_fair.data.quality import quality_shift
 from fedjax_fair.data.sources import FLAGS, SOURCES, read_pool
@@ -174,12 +174,15 @@ def office_caltech(
     clients_per_domain: int | None = None,
     client_sizes: Sequence[int] | None = None,
 ) -> Federation:
-    """Domains in the way of FedHEAL's Office-Caltech-10: one file each, images in the order of class and file name.
+    """Domains in the way of FedHEAL's Office-Caltech-10: images in the order of class and file name.
 
-    Of ten images in that order the first eight are for training, whatever the files say. Each of five clients per
-    domain holds a tenth of its domain's training images (or ``client_sizes``), at least one of every class.
+    ``paths`` are npz files, one for each domain, or the folder of images ``<domain>/<class>/<file>``. Of ten images in
+    that order the first eight are for training, whatever the files say. Each of five clients per domain holds a tenth
+    of its domain's training images (or ``client_sizes``), at least one of every class.
     """
-    pool = read_pool('npz', paths, npz_keys=npz_keys, image_size=image_size, data_seed=data_seed)
+    kind = 'folders' if any(path.is_dir() for path in named_paths(paths)) else 'npz'
+    refuse_unread(given({'npz_keys': npz_keys}), SOURCES[kind].options, f'--scenario=office_caltech:{paths}')
+    pool = read_pool(kind, paths, npz_keys=npz_keys, image_size=image_size, data_seed=data_seed)
     place = np.zeros(len(pool.y), int)
     for group, name in enumerate(pool.groups or (paths,)):
         own = pool.origin == group
@@ -224,7 +227,9 @@ SCENARIOS: dict[str, Scenario] = {
         'BASE',
     ),
     'office_caltech': Scenario(
-        office_caltech, 'domains of your own, 8 of 10 images for training, small clients of all classes', 'PATH[,PATH]'
+        office_caltech,
+        'domains in npz files or class folders, 8 of 10 images for training, small clients of all classes',
+        'PATH[,PATH]',
     ),
     **{
         kind: Scenario(functools.partial(from_source, kind), source.description, source.argument, source.flags)

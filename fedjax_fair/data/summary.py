@@ -61,9 +61,10 @@ def _describe_groups(federation: Federation) -> list[str]:
     tested = federation.tests.mask.sum(1)
     lines = ['  groups']
     for g, name in enumerate(federation.groups):
-        sizes = federation.sizes[federation.group_of == g]
+        own = federation.group_of == g
+        sizes, test = federation.sizes[own], tested[federation.tests.test_of[own][0]]
         clients = f'{len(sizes)} client' + 's' * (len(sizes) > 1)
-        lines.append(f'    {name:<{width}}  {clients}, {sizes.sum()} training, {tested[g]} test examples')
+        lines.append(f'    {name:<{width}}  {clients}, {sizes.sum()} training, {test} test examples')
     return lines
 
 

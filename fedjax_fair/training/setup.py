@@ -18,7 +18,7 @@ from fedjax_fair.core.evaluate import personalises
 from fedjax_fair.core.local import OPTIMIZERS
 from fedjax_fair.core.types import Algorithm, Array, Model, Outliers, Task
 from fedjax_fair.data import Federation, make_scenario
-from fedjax_fair.data.augment import AUGMENTATIONS, make_augment
+from fedjax_fair.data.augment import AUGMENTATIONS, BLENDING, make_augment
 from fedjax_fair.data.outliers import OUTLIERS, make_outliers
 from fedjax_fair.data.samplers import SAMPLERS, Sampler, make_sampler
 from fedjax_fair.data.validation import with_validation
@@ -27,6 +27,7 @@ from fedjax_fair.metrics import TASKS, make_task
 from fedjax_fair.metrics.segmentation import LOSSES
 from fedjax_fair.models import MODELS, NORMS, PRECISIONS, in_precision, make_model, use_conv
 from fedjax_fair.models.conv import IMPLEMENTATIONS
+from fedjax_fair.models.normalize import normalized, parse_statistics
 from fedjax_fair.models.pretrained import Start, load_pretrained
 from fedjax_fair.training.config import DATA_OPTIONS, Config, check
 from fedjax_fair.training.program import Lane, Program, make_lanes, make_program
@@ -106,6 +107,9 @@ def prepare(config: Config, points: Sequence[Mapping[str, float]] = ({},)) -> Ex
     if augment and federation.x.ndim != 4:
         raise ValueError(f'--augment={config.augment} needs images, not inputs of shape {federation.x.shape[1:]}')
     task = make_task(federation.task, federation.num_classes, config.loss)
+    if blending := [name for name in config.augment.split('+') if name in BLENDING and task.name == 'segmentation']:
+        others = ', '.join(name for name in AUGMENTATIONS if name not in BLENDING)
+        raise ValueError(f'--augment={config.augment}: {blending[0]} would blend masks; choose from {others}')
     model = _model(config, federation, task)
     start = _start(config, federation, model)
     sampler = make_sampler(config.sampler, federation.sizes, config.participation, _schedule(config.schedule))
@@ -183,6 +187,7 @@ def _model(config: Config, federation: Federation, task: Task) -> Model:
     name, shape = model_name(config, federation), federation.x.shape[1:]
     options = model_options(config.model_options)
     model = in_precision(make_model(name, federation.num_classes, config.norm, **options), config.precision)
+    model = _normalized(config, model, shape)
 
     def logits() -> Array:
         x, mask, key = jnp.zeros((1, *shape)), jnp.ones(1, bool), jax.random.key(0)
@@ -198,6 +203,16 @@ def _model(config: Config, federation: Federation, task: Task) -> Model:
         fit = 'unet' if wanted else ', '.join(m for m in MODELS if m != 'unet')
         raise ValueError(f'--model={name} does not fit --task={task.name}; choose one of {fit}')
     return model
+
+
+def _normalized(config: Config, model: Model, shape: tuple[int, ...]) -> Model:
+    if not config.normalize:
+        return model
+    statistics = parse_statistics(config.normalize)
+    channels = len(statistics.mean)
+    if len(shape) != 3 or shape[-1] != channels:
+        raise ValueError(f'--normalize={config.normalize} is for images of {channels} channels, not for shape {shape}')
+    return normalized(model, statistics)
 
 
 def model_options(text: str) -> dict[str, Any]:

@@ -4,15 +4,20 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from PIL import Image
 
 from fedjax_fair.data.augment import (
     AUGMENTATIONS,
+    BLENDING,
     chain,
     crop_at,
+    draw_window,
     make_augment,
     random_affine,
     random_crop,
     random_flip,
+    random_resized_crop,
+    resample,
     warp,
 )
 
@@ -82,7 +87,10 @@ def test_keeps_range_shape_and_dtype_and_differs_between_examples(name):
     x = jnp.broadcast_to(jnp.asarray(IMAGES[:1]), (32, 7, 6, 2))
     out = make_augment(name)(KEY, x)
     assert (out.shape, out.dtype) == (x.shape, x.dtype)
-    assert set(np.unique(out)) <= {0.0, *np.unique(x)}
+    if name in BLENDING:
+        assert x.min() <= out.min() and out.max() <= x.max() * (1 + 1e-6)
+    else:
+        assert set(np.unique(out)) <= {0.0, *np.unique(x)}
     assert len({image.tobytes() for image in np.asarray(out)}) > 1
     assert make_augment(name)(KEY, x.astype(jnp.bfloat16)).dtype == jnp.bfloat16
 
@@ -93,6 +101,57 @@ def test_affine_stays_within_its_limits():
     np.testing.assert_array_equal(random_affine(90, 0)(KEY, x), x)
     rows, cols = np.nonzero(np.asarray(random_affine(0, 0.2)(KEY, x)).sum((0, 3)))
     assert (rows.min(), rows.max(), cols.min(), cols.max()) == (3, 7, 3, 7)
+
+
+@pytest.mark.parametrize(('offset', 'size'), [((0, 0), (7, 6)), ((1, 2), (4, 3)), ((6, 5), (1, 1)), ((2, 0), (5, 6))])
+def test_resample_equals_cropping_and_resizing_with_pillow(offset, size):
+    (top, left), (height, width) = offset, size
+    box = (left, top, left + width, top + height)
+    wanted = [
+        Image.fromarray(channel).crop(box).resize((6, 7), Image.Resampling.BILINEAR)
+        for channel in np.moveaxis(IMAGES[0], -1, 0).copy()
+    ]
+    got = resample(jnp.asarray(IMAGES[0]), jnp.array(offset), jnp.array(size))
+    np.testing.assert_allclose(got, np.stack([np.asarray(c) for c in wanted], -1), atol=1e-6)
+
+
+def numpy_window(rng, height, width, scale):
+    """torchvision's rule, one draw after another."""
+    for _ in range(10):
+        area = height * width * rng.uniform(*scale)
+        ratio = np.exp(rng.uniform(np.log(3 / 4), np.log(4 / 3)))
+        w, h = round(np.sqrt(area * ratio)), round(np.sqrt(area / ratio))
+        if 0 < w <= width and 0 < h <= height:
+            return rng.integers(height - h + 1), rng.integers(width - w + 1), h, w
+    w, h = width, height
+    if width / height < 3 / 4:
+        h = round(width / (3 / 4))
+    elif width / height > 4 / 3:
+        w = round(height * 4 / 3)
+    return (height - h) // 2, (width - w) // 2, h, w
+
+
+@pytest.mark.parametrize('scale', [(0.6, 1.0), (0.8, 1.2)])
+@pytest.mark.parametrize('shape', [(64, 64), (40, 90)])
+def test_windows_are_distributed_as_torchvision_draws_them(shape, scale):
+    keys = jax.random.split(KEY, 4000)
+    offset, size = jax.vmap(lambda key: draw_window(key, shape, scale))(keys)
+    got = np.concatenate([offset, size], -1)
+    assert (got[:, :2] >= 0).all() and (got[:, :2] + got[:, 2:] <= np.array(shape)).all()
+    rng = np.random.default_rng(0)
+    wanted = np.array([numpy_window(rng, *shape, scale) for _ in range(4000)])
+    spread = np.maximum(wanted.std(0), got.std(0)) / np.sqrt(4000)
+    np.testing.assert_array_less(np.abs(got.mean(0) - wanted.mean(0)), 6 * spread + 1e-9)
+    np.testing.assert_allclose(np.quantile(got, [0.1, 0.5, 0.9], 0), np.quantile(wanted, [0.1, 0.5, 0.9], 0), atol=3)
+
+
+@pytest.mark.parametrize(
+    ('shape', 'window'),
+    [((20, 7), (5, 0, 9, 7)), ((7, 20), (0, 5, 7, 9)), ((12, 12), (0, 0, 12, 12)), ((9, 12), (0, 0, 9, 12))],
+)
+def test_a_window_that_never_fits_is_cut_in_the_centre(shape, window):
+    offset, size = draw_window(KEY, shape, (4.0, 5.0))
+    assert (*map(int, offset), *map(int, size)) == window
 
 
 def test_jit_and_vmap_change_nothing():
@@ -120,6 +179,7 @@ def test_chain_gives_each_step_its_own_key():
             r"augment='crop\+mixup': 'mixup' is unknown; join any of crop, flip, affine",
         ),
         (lambda: random_crop(-1), 'padding=-1 must be at least 0'),
+        (lambda: random_resized_crop((0.9, 0.5)), r'scale=\(0.9, 0.5\) must be two shares'),
         (lambda: random_affine(-5, 0), 'degrees=-5 must be at least 0'),
         (lambda: random_affine(5, 2), r'translate=2 must lie in \[0, 1\]'),
         (lambda: random_flip()(KEY, jnp.ones((2, 3))), r'x has shape \(2, 3\); augmentation takes images'),

@@ -9,8 +9,12 @@ from typing import Any, NamedTuple
 from fedjax_fair.data.options import pairs
 from fedjax_fair.data.parts import merge
 from fedjax_fair.data.pool import Pool
+from fedjax_fair.data.sources.camelyon17 import read_camelyon17
 from fedjax_fair.data.sources.cifar import read_cifar10, read_cifar100
+from fedjax_fair.data.sources.dicom import read_dicom
 from fedjax_fair.data.sources.domains import join_domains, read_domains
+from fedjax_fair.data.sources.fed_isic2019 import read_fed_isic2019
+from fedjax_fair.data.sources.ffl4mia import read_ffl4mia
 from fedjax_fair.data.sources.folders import read_folders
 from fedjax_fair.data.sources.found import Arrays, Domains, Files, Found
 from fedjax_fair.data.sources.idx import read_idx
@@ -18,6 +22,8 @@ from fedjax_fair.data.sources.listed import read_csv
 from fedjax_fair.data.sources.masks import read_masks
 from fedjax_fair.data.sources.medmnist import read_medmnist
 from fedjax_fair.data.sources.npz import read_npz
+from fedjax_fair.data.sources.prostate import read_prostate
+from fedjax_fair.data.sources.ssl_fl import read_ssl_fl
 from fedjax_fair.data.sources.svhn import read_svhn, read_synth_digits
 from fedjax_fair.data.sources.usps import read_usps
 
@@ -96,6 +102,12 @@ SOURCES: dict[str, Source] = {
     'folders': Source(read_folders, 'image files in class folders, of one or several domains', 'ROOT'),
     'csv': Source(read_csv, 'image files listed in a csv or tsv file'),
     'masks': Source(read_masks, 'image files and masks of their pixels in two folders', 'ROOT'),
+    'camelyon17': Source(read_camelyon17, 'Camelyon17-WILDS, tissue patches of five hospitals', 'ROOT'),
+    'ssl_fl': Source(read_ssl_fl, 'Retina, COVID-FL or Derm in the layout of SSL-FL, clients as published', 'ROOT'),
+    'ffl4mia': Source(read_ffl4mia, 'haemorrhages or skin lesions in the layout of FFL4MIA (FedISM)', 'ROOT'),
+    'fed_isic2019': Source(read_fed_isic2019, 'Fed-ISIC2019 of FLamby, skin lesions of six centres', 'ROOT'),
+    'prostate': Source(read_prostate, 'prostates in magnetic resonance, NIfTI volumes of hospitals', 'ROOT'),
+    'dicom': Source(read_dicom, 'DICOM files in class folders, of one or several domains', 'ROOT'),
     'idx': Source(read_idx, 'MNIST, Fashion-MNIST, EMNIST and the like from a folder of IDX files', 'FOLDER'),
     'svhn': Source(read_svhn, 'SVHN, digits of house numbers, from its MATLAB files', 'FOLDER'),
     'synth_digits': Source(read_synth_digits, 'synthetic digits in MATLAB files like those of SVHN', 'FOLDER'),

@@ -15,7 +15,7 @@ import numpy as np
 from fedjax_fair.data.options import named_folder
 from fedjax_fair.data.parts import SPLIT_NAMES
 from fedjax_fair.data.sources.found import Files
-from fedjax_fair.data.sources.listing import check_depth, image_files, is_shown, numbered, origins
+from fedjax_fair.data.sources.listing import Parts, check_depth, image_files, is_shown, numbered, origins
 
 LAYOUT = 'ROOT/CLASS/image, ROOT/DOMAIN/CLASS/image or either with train, test and val folders in front of CLASS'
 
@@ -27,13 +27,18 @@ def read_folders(root: str, group: str | None = None) -> Files:
     """
     where = f'--scenario=folders:{root}'
     folder = named_folder(root, where)
-    paths = image_files(folder, where)
+    files = class_folders(folder, image_files(folder, where), where)
+    names = [pathlib.PurePosixPath(image).name for image in files.images]
+    return files if group is None else files._replace(group=groups_of(names, group))
+
+
+def class_folders(folder: pathlib.Path, paths: Sequence[Parts], where: str) -> Files:
+    """What the folders around image files say of them."""
     check_depth(paths, range(2, 5), where, LAYOUT)
     split, site = origins([path[:-2] for path in paths], where, LAYOUT)
     labels, class_names = numbered([path[-2] for path in paths])
     _check_classes(folder, len(paths[0]) - 1, class_names, where)
-    together = None if group is None else groups_of([path[-1] for path in paths], group)
-    return Files(folder, ['/'.join(path) for path in paths], labels, split, site, together, class_names=class_names)
+    return Files(folder, ['/'.join(path) for path in paths], labels, split, site, class_names=class_names)
 
 
 def _check_classes(root: pathlib.Path, depth: int, class_names: tuple[str, ...], where: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import pathlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -31,15 +31,19 @@ def is_shown(name: str) -> bool:
     return not name.startswith(('.', '__MACOSX'))
 
 
-def image_files(root: pathlib.Path, where: str) -> list[Parts]:
-    """All image files below ``root``, sorted by path; ``where`` begins the message where there are none."""
+def image_files(root: pathlib.Path, where: str, is_one: Callable[[str], bool] = is_image) -> list[Parts]:
+    """All image files below ``root``, sorted by path; ``where`` begins the message where there are none.
+
+    ``is_one`` tells by a file's name whether it is an image.
+    """
     found: list[Parts] = []
     for folder, folders, files in os.walk(root, followlinks=True):
         inside = pathlib.Path(folder).relative_to(root).parts
         folders[:] = [name for name in folders if is_shown(name) and len(inside) < DEEPEST]
-        found += [(*inside, name) for name in files if is_image(name)]
+        found += [(*inside, name) for name in files if is_one(name)]
     if not found:
-        raise ValueError(f'{where}: no image file; those end in {", ".join(SUFFIXES)}')
+        endings = f'; those end in {", ".join(SUFFIXES)}' if is_one is is_image else ''
+        raise ValueError(f'{where}: no image file{endings}')
     return sorted(found)
 
 

@@ -1,0 +1,30 @@
+"""What all sources ask of their arguments and tables; every mistake is one line that names the flag."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from fedjax_fair.data.sources.table import Table
+
+
+def one_of(option: str, value: str, choices: Iterable[str]) -> None:
+    """Refuse a value of ``--source_options`` that is not among its choices."""
+    if value not in (choices := tuple(choices)):
+        raise ValueError(f'--source_options={option}={value}: choose one of {", ".join(choices)}')
+
+
+def numbers_below(table: Table, column: str, bound: int | None = None) -> np.ndarray:
+    """A column of whole numbers from 0 (some publishers write 1 as 1.0), all below ``bound``."""
+    found = []
+    for line, text in enumerate(table[column], 1):
+        try:
+            value = float(text)
+        except ValueError:
+            value = -1.0
+        if not 0 <= value < (np.iinfo(np.int32).max if bound is None else bound) or value != int(value):
+            expected = 'whole numbers from 0' + ('' if bound is None else f' to {bound - 1}')
+            raise ValueError(f'{table.where}: column {column} of row {line} is {text!r}; {expected} are expected')
+        found.append(int(value))
+    return np.array(found, np.int32)

@@ -1,0 +1,84 @@
+"""DICOM files in class folders: ``dicom:ROOT``, in the layouts of :mod:`fedjax_fair.data.sources.folders`.
+
+A file holds one image. Grey values are shown as the file asks (rescaled, then by its table or its first window), dark
+and bright exchanged where it says MONOCHROME1, and the lowest to the highest stretched over 0..255. Images of one
+``PatientID`` of one domain stay together.
+"""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fedjax_fair.data.options import named_folder
+from fedjax_fair.data.parts import Part
+from fedjax_fair.data.resize import with_channels
+from fedjax_fair.data.sources.folders import class_folders
+from fedjax_fair.data.sources.found import Arrays, Files
+from fedjax_fair.data.sources.listing import image_files, is_shown
+from fedjax_fair.data.sources.medical import library
+from fedjax_fair.data.sources.workers import for_each
+
+SUFFIXES = ('.dcm', '.dicom', '.ima', '')
+GREY, INVERTED, COLOUR = ('MONOCHROME1', 'MONOCHROME2'), 'MONOCHROME1', ('RGB', 'YBR_')
+
+
+def read_dicom(root: str) -> Arrays:
+    """One part for all images of one shape."""
+    where = f'--scenario=dicom:{root}'
+    folder = named_folder(root, where)
+    files = class_folders(folder, image_files(folder, where, is_dicom), where)
+    library('pydicom', where)
+    found = for_each(lambda k: _read(folder / files.images[k], where), folder, files.images, 'reading DICOM files')
+    pixels, group = [image for image, _ in found], _groups(files, [patient for _, patient in found])
+    shapes = np.array([f'{image.shape}' for image in pixels])
+    parts = []
+    for shape in np.unique(shapes):
+        rows = np.flatnonzero(shapes == shape)
+        images = np.stack([pixels[row] for row in rows])
+        site = None if files.site is None else files.site[rows]
+        parts.append(Part(folder.name, images, files.labels[rows], files.split[rows], site, group[rows]))
+    return Arrays(parts, files.class_names)
+
+
+def is_dicom(name: str) -> bool:
+    """Whether a file's name may be that of a DICOM image: some end in numbers, some have no ending.
+
+    >>> [is_dicom(name) for name in ('scan.DCM', 'IM0001', '1.2.840.5', 'DICOMDIR', 'notes.txt')]
+    [True, True, True, False, False]
+    """
+    suffix = pathlib.PurePath(name).suffix.lower()
+    return is_shown(name) and name != 'DICOMDIR' and (suffix in SUFFIXES or suffix[1:].isdecimal())
+
+
+def _groups(files: Files, patients: Sequence[str]) -> np.ndarray:
+    """The patient of every image; one who is not named stands for one image, and domains number theirs alone."""
+    site = [''] * len(patients) if files.site is None else files.site
+    pairs = zip(files.images, site, patients, strict=True)
+    return np.array([f'{place}/{patient}' if patient else image for image, place, patient in pairs])
+
+
+def _read(path: pathlib.Path, where: str) -> tuple[np.ndarray, str]:
+    """The pixels ``[H, W, C]`` of a file as bytes, and its patient."""
+    data = library('pydicom', where).dcmread(path)
+    if (frames := int(data.get('NumberOfFrames') or 1)) > 1:
+        raise ValueError(f'it holds {frames} frames; one image is expected')
+    kind = str(data.get('PhotometricInterpretation'))
+    patient = str(data.get('PatientID') or '').strip()
+    if kind in GREY:
+        return with_channels(_shown(data, kind, where)[None], 1)[0], patient
+    if not kind.startswith(COLOUR) or data.BitsAllocated != 8:
+        raise ValueError(f'its pixels are {kind} of {data.BitsAllocated} bits; grey or 8-bit colour is expected')
+    return np.asarray(data.pixel_array), patient
+
+
+def _shown(data: Any, kind: str, where: str) -> np.ndarray:
+    """Grey values ``[H, W]`` as a screen would show them."""
+    lut = library('pydicom.pixels', where)
+    values = lut.apply_voi_lut(lut.apply_modality_lut(data.pixel_array, data), data).astype(np.float64)
+    low, high = values.min(), values.max()
+    share = (values - low) / (high - low if high > low else 1)
+    return np.round(255 * (1 - share if kind == INVERTED else share)).astype(np.uint8)

@@ -1,0 +1,63 @@
+"""Fed-ISIC2019 of FLamby, skin lesions of six centres: ``fed_isic2019:ROOT``.
+
+ROOT is the folder that FLamby's scripts fill, with their file ``train_test_split`` (image, ..., target, center, fold,
+fold2) beside the images: ``ISIC_2019_Training_Input_preprocessed/<image>.jpg``, or ``ISIC_2019_Training_Input/`` where
+these have not been made smaller. With ``ISIC_2019_Training_Metadata.csv`` in it, images of one lesion are known too.
+
+FLamby's split is the default. It is drawn by image, and so a lesion with several images may be on both sides;
+``split=drawn`` draws a fifth of every centre by whole lesions instead.
+
+Reference: Ogier du Terrail et al., FLamby, NeurIPS 2022 (Datasets and Benchmarks).
+"""
+
+from __future__ import annotations
+
+import pathlib
+
+import numpy as np
+
+from fedjax_fair.data.options import named_folder
+from fedjax_fair.data.parts import TEST, TRAIN, UNKNOWN
+from fedjax_fair.data.sources.checks import numbers_below, one_of
+from fedjax_fair.data.sources.found import Files
+from fedjax_fair.data.sources.table import Table, read_table
+
+CENTRES = ('BCN', 'vidir_molemax', 'vidir_modern', 'rosendahl', 'MSK', 'vienna_dias')
+CLASSES = ('MEL', 'NV', 'BCC', 'AK', 'BKL', 'DF', 'VASC', 'SCC')
+FOLDERS = ('ISIC_2019_Training_Input_preprocessed', 'ISIC_2019_Training_Input')
+METADATA = 'ISIC_2019_Training_Metadata.csv'
+FOLDS = {'train': TRAIN, 'test': TEST}
+
+
+def read_fed_isic2019(root: str, split: str = 'official') -> Files:
+    """The images in the order of their centres; ``split`` is official or drawn."""
+    where = f'--scenario=fed_isic2019:{root}'
+    folder = named_folder(root, where)
+    one_of('split', split, ('official', 'drawn'))
+    images_in = next((name for name in FOLDERS if (folder / name).is_dir()), None)
+    if images_in is None:
+        raise ValueError(f'{where}: no folder {" or ".join(FOLDERS)}')
+    table = read_table(folder / 'train_test_split', where)
+    centre = numbers_below(table, 'center', len(CENTRES))
+    side = _folds(table) if split == 'official' else np.full(len(table), UNKNOWN)
+    order = np.argsort(centre, kind='stable')  # client k is centre k
+    images = [f'{images_in}/{image}.jpg' for image in np.array(table['image'])[order]]
+    labels = numbers_below(table, 'target', len(CLASSES))
+    lesion = _lesions(folder, table, where)
+    group = None if lesion is None else lesion[order]
+    return Files(folder, images, labels[order], side[order], np.array(CENTRES)[centre[order]], group, None, CLASSES)
+
+
+def _folds(table: Table) -> np.ndarray:
+    if wrong := [fold for fold in table['fold'] if fold not in FOLDS]:
+        raise ValueError(f'{table.where}: fold is {wrong[0]!r}; {" or ".join(FOLDS)} is expected')
+    return np.array([FOLDS[fold] for fold in table['fold']])
+
+
+def _lesions(folder: pathlib.Path, table: Table, where: str) -> np.ndarray | None:
+    """The lesion of every image, or the image itself where the metadata do not tell."""
+    if not (folder / METADATA).is_file():
+        return None
+    known = read_table(folder / METADATA, where)
+    lesion_of = dict(zip(known['image'], known['lesion_id'], strict=True))
+    return np.array([lesion_of.get(image) or image for image in table['image']])

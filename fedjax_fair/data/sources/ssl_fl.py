@@ -1,0 +1,59 @@
+"""Retina, COVID-FL and Derm in the layout of rui-yan/SSL-FL: ``ssl_fl:ROOT``.
+
+ROOT holds ``labels.csv`` (file name, label), ``test.csv`` and ``<K>_clients/split_*/client_*.csv`` (one file name in a
+line), all without a line of column names, and the images ``train/<file name>`` and ``test/<file name>``: pictures, or
+``.npy`` arrays as those of Retina are. Clients are as published; ``test.csv`` tests all of them.
+
+Reference: Yan et al., Label-Efficient Self-Supervised Federated Learning, IEEE TMI 2023.
+"""
+
+from __future__ import annotations
+
+import pathlib
+
+import numpy as np
+
+from fedjax_fair.data.options import named_folder
+from fedjax_fair.data.parts import EVERYONE, TEST, TRAIN
+from fedjax_fair.data.sources.checks import numbers_below
+from fedjax_fair.data.sources.found import Files
+from fedjax_fair.data.sources.table import read_table
+
+
+def read_ssl_fl(root: str, split: str = '') -> Files:
+    """The images of the clients of a ``split`` (split_1, or 5_clients/split_1; may be left out where it is alone)."""
+    where = f'--scenario=ssl_fl:{root}'
+    folder = named_folder(root, where)
+    table = read_table(folder / 'labels.csv', where, header=False)
+    label_of = dict(zip(table['0'], numbers_below(table, '1').tolist(), strict=True))
+    lists = [*_clients(_chosen(folder, split, where), where), folder / 'test.csv']
+    images, labels, site = [], [], []
+    for path in lists:
+        phase, name = ('test', EVERYONE) if path is lists[-1] else ('train', path.stem)
+        files = dict.fromkeys(read_table(path, where, header=False)['0'])  # a file named twice counts once
+        if unknown := [file for file in files if file not in label_of]:
+            raise ValueError(f'{where}: {path.name} names {unknown[0]!r}, which labels.csv does not')
+        images += [f'{phase}/{file}' for file in files]
+        labels += [label_of[file] for file in files]
+        site += [name] * len(files)
+    sites = np.array(site)
+    return Files(folder, images, np.array(labels, np.int32), np.where(sites == EVERYONE, TEST, TRAIN), sites)
+
+
+def _chosen(folder: pathlib.Path, split: str, where: str) -> pathlib.Path:
+    found = {path.relative_to(folder).as_posix(): path for path in sorted(folder.glob('*_clients/split_*'))}
+    if not found:
+        raise ValueError(f'{where}: no folder <K>_clients/split_*')
+    matches = [path for name, path in found.items() if split in ('', name, path.name)]
+    if len(matches) != 1:
+        wrong = '--source_options=split=' + split if split else where
+        raise ValueError(f'{wrong}: choose with --source_options=split=... one of {", ".join(found)}')
+    return matches[0]
+
+
+def _clients(folder: pathlib.Path, where: str) -> list[pathlib.Path]:
+    """The lists of all clients; client_2 comes before client_10."""
+    paths = sorted(folder.glob('*.csv'), key=lambda path: (len(path.name), path.name))
+    if not paths:
+        raise ValueError(f'{where}: no client_*.csv in {folder.parent.name}/{folder.name}')
+    return paths
