@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fedjax_fair.data.on_file import chosen_rows
+
 TEST_SHARE = 0.2  # held out where a source has no test set of its own
 
 
@@ -54,12 +56,12 @@ class Pool(NamedTuple):
         return np.zeros(len(self.y), np.int32) if self.group_of is None else self.group_of
 
     def take(self, chosen: np.ndarray) -> Pool:
-        """The examples that the boolean mask ``chosen`` marks; all of them are not copied."""
+        """The examples that the boolean mask ``chosen`` marks; all of them are not copied, those of a file not read."""
         if chosen.all():
             return self
         maybe = (self.group_of, self.masks, self.cluster_of)
         group_of, masks, cluster_of = (None if a is None else a[chosen] for a in maybe)
-        x, y, held_out = (a[chosen] for a in (self.x, self.y, self.held_out))
+        x, y, held_out = (chosen_rows(a, chosen) for a in (self.x, self.y, self.held_out))
         return self._replace(x=x, y=y, held_out=held_out, group_of=group_of, masks=masks, cluster_of=cluster_of)
 
 

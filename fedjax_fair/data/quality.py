@@ -83,7 +83,7 @@ def quality_shift(
     train, test = pool.take(~pool.held_out), pool.take(pool.held_out)
     clients = partition.two_pools(train.strata, num_clients, worse, alpha, data_seed)
     check_none_is_empty(clients, f'--data_seed={data_seed} --alpha={alpha}')
-    x = train.x.copy()
+    x = np.array(train.x)
     theirs = np.concatenate(clients[num_clients - worse :])
     x[theirs] = corrupt_images(x[theirs], corruption, severity, 2 * data_seed)
     seen = corrupt_images(test.x, corruption, severity, 2 * data_seed + 1)

@@ -33,7 +33,7 @@ def test_each_source_is_a_domain_and_grey_joins_colour(files):
     [
         ('a=npz:{0}/grey.npz,a=npz:{0}/colour.npz', 'each once'),
         ('npz:{0}/grey.npz', 'NAME=KIND:PATH'),
-        ('a=nowhere:{0}', "'nowhere' is not one of npz, idx"),
+        ('a=nowhere:{0}', "'nowhere' is not one of npz, "),
         ('a=npz:{0}/none.npz', 'no such file'),
     ],
 )
