@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from absl import flags
 
-from fedjax_fair.cli import look, settings
+from fedjax_fair.cli import fetch, look, settings
 from fedjax_fair.cli.mistakes import fail
 
 
@@ -31,6 +31,7 @@ class Subcommand(NamedTuple):
 SUBCOMMANDS: dict[str, Subcommand] = {
     'inspect': Subcommand(look.inspect, look.PATH, look.READING, {'out': look.SHEET}),
     'partition': Subcommand(look.partition, f'{look.PATH}|SCENARIO', look.SPLITTING, {'out': look.FOLDER}),
+    'prepare': Subcommand(fetch.prepare, 'NAME[/CONFIG][:VERSION]', own={'data_dir': fetch.DATA_DIR}),
 }
 
 

@@ -10,11 +10,12 @@ from fedjax_fair.data.options import pairs
 from fedjax_fair.data.parts import merge
 from fedjax_fair.data.pool import Pool
 from fedjax_fair.data.sources.domains import read_domains
-from fedjax_fair.data.sources.found import Arrays, Files, Found
+from fedjax_fair.data.sources.found import Arrays, Encoded, Files, Found
 from fedjax_fair.data.sources.idx import read_idx
 from fedjax_fair.data.sources.npz import read_npz
+from fedjax_fair.data.sources.tfds import read_tfds
 
-__all__ = ['SOURCES', 'Arrays', 'Files', 'Found', 'Source', 'read_pool']
+__all__ = ['SOURCES', 'Arrays', 'Encoded', 'Files', 'Found', 'Source', 'read_pool']
 
 
 FLAGS = ('npz_keys', 'source_options')  # how options of a source are given
@@ -43,7 +44,7 @@ class Source(NamedTuple):
 
 
 def read_arrays(kind: str, argument: str, options: Mapping[str, Any], image_size: int | None = None) -> Arrays:
-    """What a source finds, image files decoded."""
+    """What a source finds, images decoded."""
     if kind not in SOURCES:
         raise ValueError(f'--scenario={kind}:{argument}: {kind!r} is not one of {", ".join(SOURCES)}')
     for name in options:
@@ -53,6 +54,8 @@ def read_arrays(kind: str, argument: str, options: Mapping[str, Any], image_size
     found = SOURCES[kind].read(argument, **options)
     if isinstance(found, Arrays):
         return found
+    if isinstance(found, Encoded):
+        return found.decode(image_size)
     from fedjax_fair.data.sources.decode import decode  # an image library, for those who have image files
 
     return decode(found, image_size)
@@ -85,6 +88,7 @@ def read_pool(
 SOURCES: dict[str, Source] = {
     'npz': Source(read_npz, 'arrays of your own from .npz files', 'PATH[,PATH]'),
     'idx': Source(read_idx, 'MNIST, Fashion-MNIST and the like from a folder of IDX files', 'FOLDER'),
+    'tfds': Source(read_tfds, 'a data set of TensorFlow Datasets, prepared before', 'NAME[/CONFIG][:VERSION]'),
     'domains': Source(
         lambda argument: read_domains(argument, lambda kind, path: read_arrays(kind, path, {})),
         'several sources, each a domain',

@@ -1,9 +1,9 @@
-"""What a source finds: examples in memory, or image files that are still to be decoded."""
+"""What a source finds: examples in memory, or images that are still to be decoded."""
 
 from __future__ import annotations
 
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -37,4 +37,10 @@ class Files(NamedTuple):
     unlabelled: bool = False  # labels are all zero because there are none
 
 
-Found = Arrays | Files
+class Encoded(NamedTuple):
+    """Examples that their source decodes, once it is known how large images are to be (None: as they are)."""
+
+    decode: Callable[[int | None], Arrays]
+
+
+Found = Arrays | Files | Encoded
