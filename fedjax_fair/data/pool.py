@@ -98,14 +98,16 @@ def _fill(sizes: np.ndarray) -> np.ndarray:
     return np.flatnonzero(wanted)
 
 
-def limit_tests(pool: Pool, test_size: int, seed: int) -> Pool:
-    """Keep at most ``test_size`` test examples, drawn at random, of every group."""
+def kept_tests(pool: Pool, test_size: int | None, seed: int) -> np.ndarray:
+    """Which test examples are kept: at most ``test_size``, drawn at random, of every group; all where it is None."""
+    if test_size is None:
+        return pool.held_out
     if test_size < 1:
         raise ValueError(f'--test_size must be at least 1, got {test_size}')
     rng = np.random.default_rng(seed)
     order = rng.permutation(np.flatnonzero(pool.held_out))
     group = pool.origin[order]
     dropped = [order[group == g][test_size:] for g in np.unique(group)]
-    keep = np.ones(len(pool.y), bool)
-    keep[np.concatenate([*dropped, np.zeros(0, int)])] = False
-    return pool.take(keep)
+    kept = pool.held_out.copy()
+    kept[np.concatenate([*dropped, np.zeros(0, int)])] = False
+    return kept
