@@ -29,7 +29,7 @@ def assert_same(one: Federation, other: Federation):
 def source(tmp_path):
     """Sites, patients and masks; no test set, so that one is drawn."""
     rng = np.random.default_rng(0)
-    arrays = {'images': rng.integers(0, 256, (200, 6, 6, 3), np.uint8), 'labels': rng.integers(4, size=200)}
+    arrays = {'images': rng.integers(0, 256, (200, 6, 6, 3), np.uint8), 'labels': np.arange(200) // 4 % 3}
     arrays |= {'site': np.arange(200) % 3, 'group': np.arange(200) // 4, 'masks': rng.integers(2, size=(200, 6, 6))}
     np.savez(tmp_path / 's.npz', **arrays)
     return f'npz:{tmp_path / "s.npz"}'
