@@ -59,19 +59,19 @@ def partition(argument: str, values: flags.FlagValues) -> int:
     """Show who would hold what, and write the partition to a file that --partition=FILE reads."""
     scenario = source_of(argument, SCENARIOS)
     config = checked(dataclasses.replace(settings.config_of(values, {}), scenario=scenario))
-    federation = load_federation(config)
-    print(describe(federation))
     out = pathlib.Path(values.out or f'runs/partition-{_file_name(scenario)}')
     base = out.with_suffix('') if out.suffix == '.json' else out / 'partition'
     shared = 'partition' in SCENARIOS[scenario.partition(':')[0]].options
     if out.suffix == '.json' and not shared:
         raise ValueError(f'--out={out}: {scenario} draws its examples itself; its flags say who holds what')
+    federation = load_federation(config)
+    print(describe(federation), '\n')
     for path in _pictures(federation, base):
         print(f'picture: {path}')
     if shared and federation.partition is not None:
-        chosen = given({name: getattr(config, name) for name in SPLITTING})
         file = _made(f'{base}.json')
-        write_partition(file, federation.partition, federation.name, chosen)
+        settings_given = given({name: getattr(config, name) for name in SPLITTING})
+        write_partition(file, federation.partition, federation.name, settings_given)
         print(f'partition: {file}')
     return 0
 

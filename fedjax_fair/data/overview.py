@@ -10,6 +10,7 @@ from fedjax_fair.data.pool import Pool
 from fedjax_fair.data.summary import class_flags, draw_sheet
 
 SPLIT_NAMES = ('training', 'test')
+MANY_GROUPS = 6  # more than these have one row of images each
 
 
 def class_names(pool: Pool) -> list[str]:
@@ -33,8 +34,9 @@ def counts_of_sites(pool: Pool) -> np.ndarray:
 def facts(pool: Pool) -> dict[str, str]:
     """What can be said of all examples in a line each."""
     x, tested = pool.x, int(pool.held_out.sum())
+    unused = f' ({pool.left_out} more, for validation, are left out)' if pool.left_out else ''
     found = {
-        'examples': f'{len(x)}: {len(x) - tested} for training, {tested} for testing',
+        'examples': f'{len(x)}: {len(x) - tested} for training, {tested} for testing{unused}',
         'inputs': f'{"x".join(map(str, x.shape[1:]))} {x.dtype}',
         'values': f'{x.min():g} to {x.max():g}, mean {x.mean(dtype=np.float64):.4g}',
         'task': f'{pool.task}, {pool.num_classes} classes',
@@ -47,14 +49,15 @@ def facts(pool: Pool) -> dict[str, str]:
     return found
 
 
-def pool_sheet(pool: Pool, path: str | os.PathLike, per_class: int = 2) -> None:
-    """Draw ``per_class`` images of every class for every site, or for training and testing where there are no sites.
+def pool_sheet(pool: Pool, path: str | os.PathLike) -> None:
+    """Draw images of every class for every site, or for training and testing where there are no sites.
 
     They are drawn at random, since neighbours in a file are often alike; masks that are to be learned are outlined.
     """
     order = np.random.default_rng(0).permutation(len(pool.y))
     side = pool.origin if pool.groups else pool.held_out.astype(int)
     groups = pool.groups or SPLIT_NAMES
+    per_class = 2 if len(groups) <= MANY_GROUPS else 1
     rows = [order[side[order] == g] for g in range(len(groups))]
     names = class_names(pool)
     masks = pool.masks if pool.task == 'segmentation' else None

@@ -15,7 +15,8 @@ class Pool(NamedTuple):
     ``x[T, ...]`` is uint8 or float32, ``y[T]`` int32 class labels (``[T, K]`` zeros and ones for a multi-label task),
     ``held_out[T]`` True for test examples, ``group_of[T]`` the domain or site of each as an index into ``groups`` (None
     where there are none), ``masks`` pixel labels ``[T, H, W]`` where a source has them, ``task`` what is to be learned.
-    Examples of one slide or patient have the same number in ``cluster_of[T]``, where a source tells.
+    Examples of one slide or patient have the same number in ``cluster_of[T]``, where a source tells; ``left_out`` is
+    how many more it has that are for validation.
     """
 
     x: np.ndarray
@@ -27,6 +28,7 @@ class Pool(NamedTuple):
     masks: np.ndarray | None = None
     task: str = 'classification'
     cluster_of: np.ndarray | None = None
+    left_out: int = 0
 
     @property
     def num_classes(self) -> int:

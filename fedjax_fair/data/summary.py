@@ -11,6 +11,7 @@ from fedjax_fair.data.canvas import draw_image, image_grid, new_figure, save
 from fedjax_fair.data.federation import Federation
 
 SHOWN_CLIENTS, SHOWN_CLASSES, SHOWN_GROUPS = 20, 12, 20  # the rest is abbreviated, or not drawn
+WIDE = 6  # columns that a sheet of few classes has
 COLOURS = ('#4477aa', '#ee6677', '#228833', '#ccbb44', '#66ccee', '#aa3377', '#bbbbbb', '#994455', '#004488', '#ddaa33')
 
 
@@ -172,19 +173,22 @@ def draw_sheet(
     per_class: int,
     masks: np.ndarray | None = None,
 ) -> None:
-    """Draw the first ``per_class`` images of every class among the rows of every group, outlined where they have masks.
+    """Draw images of every class among the rows of every group, ``per_class`` rows of them, outlined by their masks.
 
-    ``flags[T, classes]`` says which classes an image has. Of many classes or groups the first are drawn.
+    ``flags[T, classes]`` says which classes an image has. Of many classes or groups the first are drawn; a class of few
+    has several columns.
     """
     classes, shown = min(SHOWN_CLASSES, len(class_names)), min(SHOWN_GROUPS, len(groups))
-    figure, grid = image_grid([shortened(name, 24) for name in groups[:shown]], classes, per_class)
+    across = max(1, WIDE // classes)
+    figure, grid = image_grid([shortened(name, 24) for name in groups[:shown]], classes * across, per_class)
     for g, rows in enumerate(rows_of[:shown]):
+        places = grid[g * per_class : (g + 1) * per_class]
         for label in range(classes):
-            for k, example in enumerate(rows[flags[rows, label] > 0][:per_class]):
-                axes = grid[g * per_class + k, label]
+            own = places[:, label * across : (label + 1) * across].ravel()
+            for axes, example in zip(own, rows[flags[rows, label] > 0], strict=False):
                 draw_image(axes, x[example], None if masks is None else masks[example])
-    for axes, name in zip(grid[0], class_names, strict=False):
-        axes.set_title(shortened(name, 11), fontsize=8)
+    for axes, name in zip(grid[0, ::across], class_names, strict=False):
+        axes.set_title(shortened(name, 11 * across), fontsize=8)
     save(figure, path)
 
 
