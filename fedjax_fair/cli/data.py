@@ -30,7 +30,7 @@ class Subcommand(NamedTuple):
 
 SUBCOMMANDS: dict[str, Subcommand] = {
     'inspect': Subcommand(look.inspect, look.PATH, look.READING, {'out': look.SHEET}),
-    'partition': Subcommand(look.partition, f'{look.PATH}|SCENARIO', look.SPLITTING, {'out': look.FOLDER}),
+    'partition': Subcommand(look.partition, f'{look.PATH}|SCENARIO', look.SPLITTING, {'out': look.FILES}),
     'prepare': Subcommand(fetch.prepare, 'NAME[/CONFIG][:VERSION]', own={'data_dir': fetch.DATA_DIR}),
 }
 
