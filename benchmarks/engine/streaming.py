@@ -76,7 +76,7 @@ def _experiment(out: pathlib.Path, recipe: str, examples: str, rows: str) -> Exp
         return experiment
     federation = experiment.federation
     np.save(out / 'x.npy', federation.x)
-    kept = OnFile(np.load(out / 'x.npy', mmap_mode='r'), np.arange(total))
+    kept: Any = OnFile(np.load(out / 'x.npy', mmap_mode='r'), np.arange(total))
     setup._load.cache_clear()  # nobody holds the images any more
     return dataclasses.replace(experiment, federation=dataclasses.replace(federation, x=kept))
 

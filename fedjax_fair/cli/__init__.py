@@ -1,4 +1,4 @@
-"""The command line: ``fedjax-fair run|compare|sweep|list|report``."""
+"""The command line: ``fedjax-fair run|compare|sweep|list|report|data``."""
 
 from fedjax_fair.cli.main import COMMANDS, binary, console
 

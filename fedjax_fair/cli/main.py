@@ -1,4 +1,4 @@
-"""The commands ``fedjax-fair run|compare|sweep|list|report``."""
+"""The commands ``fedjax-fair run|compare|sweep|list|report|data``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from absl import app, flags, logging
 from rich.console import Console
 
-from fedjax_fair.cli import listing, settings
+from fedjax_fair.cli import data, listing, settings
 from fedjax_fair.cli.mistakes import fail, one_line
 from fedjax_fair.report import load_runs, make_table, to_rich, write_report
 from fedjax_fair.training import Config, Interrupted, output, prepare
@@ -97,11 +97,15 @@ def console() -> None:
     """Entry point of ``fedjax-fair COMMAND``."""
     words = sys.argv[1:]
     if not words or words[0] in (*settings.HELP, 'help'):
-        abouts = '\n'.join(f'  {name:8} {command.__doc__}' for name, command in COMMANDS.items())
+        described = {name: command.__doc__ for name, command in COMMANDS.items()} | {'data': data.data.__doc__}
+        abouts = '\n'.join(f'  {name:8} {about}' for name, about in described.items())
         print(f'usage: fedjax-fair COMMAND [--flag=value ...]\n\ncommands (COMMAND --help shows the flags):\n{abouts}')
         sys.exit(0 if words else 2)
+    if words[0] == 'data':  # has commands of its own, each with its own flags
+        with guarded(flags.FlagValues()):
+            sys.exit(data.data(words[1:]))
     if words[0] not in COMMANDS:
-        fail(f'unknown command {words[0]!r}; choose one of {", ".join(COMMANDS)}')
+        fail(f'unknown command {words[0]!r}; choose one of {", ".join((*COMMANDS, "data"))}')
     binary(words[0], words[1:])
 
 

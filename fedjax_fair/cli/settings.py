@@ -19,6 +19,7 @@ from fedjax_fair.training.results import FACTS
 HELP = ('--help', '-help', '-h', '--helpshort', '--helpfull')
 HYPER = re.compile(r'--([a-z0-9_]+\.[a-z0-9_]+)(?:=(.*))?$', re.DOTALL)
 _LISTS = ('seeds', 'client_sizes')
+_TEXTS = ('out', 'config', 'recipes')
 _DEFINE = {bool: flags.DEFINE_boolean, int: flags.DEFINE_integer, float: flags.DEFINE_float}
 _OWN = {'recipes': 'compare', 'grid': 'sweep', 'json': 'list', 'profile': 'run'}  # flags that only one command reads
 GROUPS = {
@@ -46,32 +47,46 @@ def define_flags(values: flags.FlagValues) -> None:
     """One flag per setting, with its default and help, and the flags that say where results go; once is enough."""
     if 'recipe' in values:
         return
-    hints = typing.get_type_hints(Config)
-    for field in dataclasses.fields(Config):
-        if field.name != 'hyper':
-            _define(field, hints[field.name], values)
+    for name in (*_fields(), *FILES):
+        define_flag(name, values)
     flags.DEFINE_alias('seed', 'seeds', flag_values=values)
     flags.DEFINE_alias('clients', 'num_clients', flag_values=values)
-    for name in ('out', 'config', 'recipes'):
+
+
+def define_flag(name: str, values: flags.FlagValues) -> None:
+    """The flag of one setting, or one of :data:`FILES`."""
+    if name in _fields():
+        _define(_fields()[name], typing.get_type_hints(Config)[name], values)
+    elif name == 'grid':
+        flags.DEFINE_multi_string(name, [], FILES[name], flag_values=values)
+    elif name in _TEXTS:
         flags.DEFINE_string(name, None, FILES[name], flag_values=values)
-    for name in ('resume', 'overwrite', 'json', 'quiet', 'profile'):
+    else:
         flags.DEFINE_boolean(name, False, FILES[name], flag_values=values)
-    flags.DEFINE_multi_string('grid', [], FILES['grid'], flag_values=values)
+
+
+def _fields() -> dict[str, dataclasses.Field]:
+    """The settings that are flags: hyper-parameters are written ``--part.key=value``."""
+    return {field.name: field for field in dataclasses.fields(Config) if field.name != 'hyper'}
 
 
 def help_text(command: str) -> str:
     """All flags of a command in groups, with their defaults."""
-    fields = [f for f in dataclasses.fields(Config) if f.name != 'hyper']
+    fields = _fields().values()
     lines = []
     for group, title in GROUPS.items() if command in ('run', 'compare', 'sweep') else ():
         chosen = [f for f in fields if f.metadata['group'] == group and (f.name, command) != ('recipe', 'compare')]
-        lines += [f'{title}:', *(_help_line(f.name, f.metadata['help'], f.default) for f in chosen), '']
+        lines += [f'{title}:', *(help_line(f.name) for f in chosen), '']
     lines.append('files and output:')
-    lines += [_help_line(name, about) for name, about in FILES.items() if _OWN.get(name, command) == command]
+    lines += [help_line(name) for name in FILES if _OWN.get(name, command) == command]
     return '\n'.join([*lines, '', 'hyper-parameters of a recipe are written --recipe.key=value; see fedjax-fair list'])
 
 
-def _help_line(name: str, about: str, default: Any = None) -> str:
+def help_line(name: str, about: str | None = None) -> str:
+    """One flag, what it is for and its default; ``about`` is what it is for where it is not a setting."""
+    field = _fields().get(name)
+    default = field.default if field is not None and about is None else None
+    about = about or (FILES[name] if field is None else field.metadata['help'])
     value = ','.join(map(str, default)) if isinstance(default, tuple) else default
     shown = '' if value in (None, '') else f' (default: {str(value).lower() if isinstance(value, bool) else value})'
     return f'  --{name:20} {about}{shown}'
@@ -167,11 +182,11 @@ def parse(words: Sequence[str], values: flags.FlagValues, command: str = 'run') 
 
 
 def config_of(values: flags.FlagValues, hyper: dict[str, str], recipe: str | None = None) -> Config:
-    """The settings that the flags describe."""
-    found = {f.name: getattr(values, f.name) for f in dataclasses.fields(Config) if f.name != 'hyper'}
-    for name in _LISTS:
+    """The settings that the flags describe; those that ``values`` has no flag for keep their defaults."""
+    found = {name: getattr(values, name) for name in _fields() if name in values}
+    for name in set(_LISTS) & set(found):
         found[name] = _numbers(name, found[name])
-    return Config(**found | {'hyper': hyper, 'recipe': recipe or found['recipe']})
+    return Config(**found | {'hyper': hyper} | ({} if recipe is None else {'recipe': recipe}))
 
 
 def _numbers(name: str, words: Sequence[str]) -> tuple[int, ...]:

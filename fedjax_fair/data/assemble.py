@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fedjax_fair.core.types import Tests
 from fedjax_fair.data import partition
-from fedjax_fair.data.federation import Federation, index_table, stack_tests
-from fedjax_fair.data.pool import Pool
+from fedjax_fair.data.clusters import Clusters, clusters_of
+from fedjax_fair.data.federation import Federation, Partition, index_table, stack_tests
+from fedjax_fair.data.partition import Clients
+from fedjax_fair.data.pool import Pool, kept_tests
+from fedjax_fair.data.written import fingerprint, read_partition
 
 
 class Split(NamedTuple):
@@ -18,7 +22,8 @@ class Split(NamedTuple):
     ``by`` is one of :data:`SPLITS`. Without it the split follows the data and the other options: by site or domain
     where the examples have one, by classes where ``classes_per_client`` is given, Dirichlet where ``alpha`` is, else
     iid. ``client_sizes`` are the examples per client of each domain. ``truncate`` makes all clients equally large,
-    ``every_class`` sees to it that clients of a domain hold all of its classes.
+    ``every_class`` sees to it that clients of a domain hold all of its classes, ``test_size`` is the most test examples
+    that are kept of every group.
     """
 
     by: str | None = None
@@ -29,6 +34,7 @@ class Split(NamedTuple):
     client_sizes: tuple[int, ...] | None = None
     truncate: bool = False
     every_class: bool = False
+    test_size: int | None = None
 
 
 # Which options each split reads, with their defaults; any other option is an error, never ignored.
@@ -47,33 +53,50 @@ NEEDED = 'every site or domain needs one (--join_sites makes one of all those th
 
 
 def federate(
-    pool: Pool, name: str, split: Split, seed: int = 0, own_tests: int | None = None, description: str = ''
+    pool: Pool,
+    name: str,
+    split: Split,
+    seed: int = 0,
+    own_tests: int | None = None,
+    description: str = '',
+    partition_file: str | None = None,
 ) -> Federation:
+    """The federation of a split of the examples, or of the partition that a file holds."""
+    dealt = read_partition(partition_file, pool) if partition_file else deal(pool, name, split, seed, own_tests)
+    sets = [(pool.x[rows], pool.targets[rows]) for rows in dealt.tests]
+    tests = stack_tests(sets, dealt.test_of, dealt.test_names)
+    made = assemble(name, pool, dealt.clients, tests, pool.num_classes, dealt.groups, dealt.group_of, description)
+    return dataclasses.replace(made, partition=dealt._replace(examples=len(pool.y), labels_sha256=fingerprint(pool.y)))
+
+
+def deal(pool: Pool, name: str, split: Split, seed: int = 0, own_tests: int | None = None) -> Partition:
     """Give the training examples to clients and cut the test sets.
 
     Clients of a domain or site share that group's test set, or all clients one that belongs to no group. Otherwise
     ``own_tests`` gives each client a test set of about that size with its own mix of classes; a split by classes cuts
-    the test set like the training set; every other split shares one test set, 'test'.
+    the test set like the training set; every other split shares one test set, 'test'. Examples of one slide or patient
+    go to one client, see :mod:`fedjax_fair.data.clusters`, unless sites or domains divide them.
     """
     split = resolve(split, pool)
-    train, test = pool.take(~pool.held_out), pool.take(pool.held_out)
-    if not len(test.y) or not len(train.y):
-        raise ValueError(f'--scenario={name}: {len(train.y)} training and {len(test.y)} test examples; both are needed')
-    clients, own = _cut(train, test.strata[:0] if own_tests else test.strata, split, seed)
-    clients = partition.truncate(clients, seed) if split.truncate else clients
-    check_none_is_empty(clients, f'--split_by={split.by}')
-    groups: tuple[str, ...] = ()
-    group_of = None
+    train, test = np.flatnonzero(~pool.held_out), np.flatnonzero(kept_tests(pool, split.test_size, seed))
+    if not len(test) or not len(train):
+        raise ValueError(f'--scenario={name}: {len(train)} training and {len(test)} test examples; both are needed')
+    dealt, own = _cut(pool, train, test[:0] if own_tests else test, split, seed)
+    dealt = partition.truncate(dealt, seed) if split.truncate else dealt
+    check_none_is_empty(dealt, f'--split_by={split.by}')
+    clients = [train[client] for client in dealt]
     if split.by in GROUPED:
-        groups, group_of = pool.groups, np.array([train.origin[client[0]] for client in clients], np.int32)
-        tests = _group_tests(test, group_of, name)
-    else:
-        own = partition.matched_tests(train.strata, clients, test.strata, own_tests, seed) if own_tests else own
-        tests = _client_tests(test, own, len(clients))
-    return assemble(name, train, clients, tests, pool.num_classes, groups, group_of, description)
+        group_of = np.array([pool.origin[client[0]] for client in clients], np.int32)
+        if (pool.origin[test] < 0).all():
+            return _client_tests(clients, test, None)._replace(groups=pool.groups, group_of=group_of)
+        tests = _group_tests(pool, test, group_of, name)
+        return Partition(clients, tests, group_of, pool.groups, pool.groups, group_of)
+    if own_tests:
+        own = partition.matched_tests(pool.strata[train], dealt, pool.strata[test], own_tests, seed)
+    return _client_tests(clients, test, own)
 
 
-def check_none_is_empty(clients: partition.Clients, who: str) -> None:
+def check_none_is_empty(clients: Clients, who: str) -> None:
     """Every client needs examples; ``who`` names the option that dealt them out."""
     if empty := [n for n, client in enumerate(clients) if not len(client)]:
         raise ValueError(f'{who} leaves clients {empty[:5]} of {len(clients)} without examples')
@@ -82,7 +105,7 @@ def check_none_is_empty(clients: partition.Clients, who: str) -> None:
 def assemble(
     name: str,
     train: Pool,
-    clients: partition.Clients,
+    clients: Clients,
     tests: Tests,
     num_classes: int,
     groups: tuple[str, ...] = (),
@@ -97,7 +120,7 @@ def assemble(
     return Federation(name, train.x, train.targets, table, sizes, tests, *facts, labels, cluster_of=train.cluster_of)
 
 
-def _compact(clients: partition.Clients, total: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _compact(clients: Clients, total: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Which examples any client holds, and the table and sizes of their places among those."""
     used = np.zeros(total, bool)
     used[np.concatenate(clients)] = True
@@ -116,7 +139,7 @@ def resolve(split: Split, pool: Pool) -> Split:
     reads = SPLITS[by]
     given = {field: value for field, value in split._asdict().items() if value is not None}
     for option in given:
-        if option not in ('by', 'truncate', 'every_class', *reads):
+        if option not in ('by', 'truncate', 'every_class', 'test_size', *reads):
             takes = ', '.join('--' + r for r in reads) or 'none'
             raise ValueError(f'--{option}={given[option]} does not apply to --split_by={by}, which reads {takes}')
     return split._replace(by=by, **{option: given.get(option, default) for option, default in reads.items()})
@@ -133,30 +156,34 @@ def _natural(split: Split, pool: Pool) -> str:
     return 'domain' if wants_domains else 'site'
 
 
-def _cut(train: Pool, test_labels: np.ndarray, split: Split, seed: int) -> tuple[list, list | None]:
-    """Training indices per client and, for a split by classes, test indices per client."""
+def _cut(pool: Pool, train: np.ndarray, test: np.ndarray, split: Split, seed: int) -> tuple[Clients, Clients | None]:
+    """Training examples per client and, for a split by classes, test examples per client, as places among them."""
     options: Any = split  # resolved: what this split reads is set
-    count, n, alpha = len(train.y), options.num_clients, options.alpha
-    if split.by == 'classes':
-        return partition.k_classes_with_test(train.strata, test_labels, n, options.classes_per_client, seed)
+    whole, n, alpha = clusters_of(pool, train, within_groups=split.by in GROUPED), options.num_clients, options.alpha
+    labels, count = whole.strata, len(whole.strata)
     cuts = {
         'iid': lambda: partition.iid(count, n, seed),
-        'dirichlet': lambda: partition.dirichlet(train.strata, n, alpha, seed),
-        'capped_dirichlet': lambda: partition.capped_dirichlet(train.strata, n, alpha, seed),
+        'dirichlet': lambda: partition.dirichlet(labels, n, alpha, seed),
+        'capped_dirichlet': lambda: partition.capped_dirichlet(labels, n, alpha, seed),
         'quantity': lambda: partition.quantity_skew(count, n, alpha, seed),
         'power_law': lambda: partition.quantity_skew(count, n, alpha, seed, law='power'),
-        'domain': lambda: _by_domain(train, split, seed),
-        'site': lambda: partition.by_site(train.origin),
+        'domain': lambda: _by_domain(whole, len(pool.groups), split, seed),
+        'site': lambda: partition.by_site(whole.origin),
     }
-    return cuts[options.by](), None
+    with whole.counted():
+        if split.by == 'classes':
+            tested = clusters_of(pool, test)
+            cut = partition.k_classes_with_test(labels, tested.strata, n, options.classes_per_client, seed)
+            return whole.examples(cut[0]), tested.examples(cut[1])
+        return whole.examples(cuts[options.by]()), None
 
 
-def _by_domain(train: Pool, split: Split, seed: int) -> list:
-    domains, sizes = len(train.groups), split.client_sizes
+def _by_domain(whole: Clusters, domains: int, split: Split, seed: int) -> Clients:
+    sizes = split.client_sizes
     per_domain = clients_of_each(domains, split.num_clients, split.clients_per_domain)
     sizes = sizes * domains if sizes is not None and len(sizes) == 1 else sizes
-    clients = partition.by_domain(train.origin, per_domain, seed, sizes)
-    return partition.with_every_class(clients, train.strata, train.origin, seed) if split.every_class else clients
+    clients = partition.by_domain(whole.origin, per_domain, seed, sizes, whole.sizes)
+    return partition.with_every_class(clients, whole.strata, whole.origin, seed) if split.every_class else clients
 
 
 def clients_of_each(domains: int, num_clients: int | None, clients_per_domain: int | None) -> int:
@@ -174,22 +201,20 @@ def clients_of_each(domains: int, num_clients: int | None, clients_per_domain: i
     return per_domain
 
 
-def _group_tests(test: Pool, group_of: np.ndarray, name: str) -> Tests:
-    if (test.origin < 0).all():
-        return _client_tests(test, None, len(group_of))
-    chosen = [np.flatnonzero(test.origin == g) for g in range(len(test.groups))]
-    if missing := [test.groups[g] for g, rows in enumerate(chosen) if not len(rows)]:
+def _group_tests(pool: Pool, test: np.ndarray, group_of: np.ndarray, name: str) -> Clients:
+    chosen = [test[pool.origin[test] == g] for g in range(len(pool.groups))]
+    if missing := [pool.groups[g] for g, rows in enumerate(chosen) if not len(rows)]:
         raise ValueError(f'--scenario={name}: no test example for {", ".join(missing)}; {NEEDED}')
-    if missing := [test.groups[g] for g in range(len(test.groups)) if g not in group_of]:
+    if missing := [pool.groups[g] for g in range(len(pool.groups)) if g not in group_of]:
         raise ValueError(f'--scenario={name}: no training example for {", ".join(missing)}; {NEEDED}')
-    return stack_tests([(test.x[rows], test.targets[rows]) for rows in chosen], group_of, test.groups)
+    return chosen
 
 
-def _client_tests(test: Pool, own: list | None, num_clients: int) -> Tests:
+def _client_tests(clients: Clients, test: np.ndarray, own: Clients | None) -> Partition:
     """Each client's own test set, or one set shared by all where ``own`` is None."""
     if own is None:
-        return stack_tests([(test.x, test.targets)], np.zeros(num_clients), ['test'])
+        return Partition(clients, [test], np.zeros(len(clients), np.int32), ('test',))
     if empty := [n for n, rows in enumerate(own) if not len(rows)]:
         raise ValueError(f'--scenario: no test example of the classes of clients {empty[:5]}; take more test examples')
-    sets = [(test.x[rows], test.targets[rows]) for rows in own]
-    return stack_tests(sets, np.arange(num_clients), [f'client {n}' for n in range(num_clients)])
+    names = tuple(f'client {n}' for n in range(len(own)))
+    return Partition(clients, [test[rows] for rows in own], np.arange(len(own), dtype=np.int32), names)

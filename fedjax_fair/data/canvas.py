@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+OUTLINE = '#ffee00'
+
 
 def new_figure(width: float, height: float) -> Figure:
     """An empty figure of this many inches; it needs no display."""
@@ -41,9 +43,11 @@ def image_grid(
     return figure, grid
 
 
-def draw_image(axes: Axes, image: np.ndarray) -> None:
-    """One image; floats are stretched to their own range, extra channels dropped."""
+def draw_image(axes: Axes, image: np.ndarray, mask: np.ndarray | None = None) -> None:
+    """One image; floats are stretched to their own range, extra channels dropped, what a mask marks is outlined."""
     image = image[..., :3] if image.shape[-1] >= 3 else image[..., 0]
     if image.dtype != np.uint8:
         image = (image - image.min()) / max(1e-12, float(image.max() - image.min()))
     axes.imshow(image, cmap='gray', vmin=0, vmax=255 if image.dtype == np.uint8 else 1)
+    if mask is not None and 0 < (mask > 0).mean() < 1:
+        axes.contour(mask > 0, [0.5], colors=OUTLINE, linewidths=0.5)

@@ -12,6 +12,24 @@ import numpy as np
 from fedjax_fair.core.types import Array, Cohort, Tests
 
 
+class Partition(NamedTuple):
+    """Who holds what: indices of a source's examples.
+
+    ``clients`` are the training examples of every client and ``tests`` those of every test set, named by
+    ``test_names``; ``test_of[N]`` is each client's test set, ``group_of[N]`` its domain or site in ``groups``. The
+    source has ``examples`` examples, whose labels have the fingerprint ``labels_sha256``.
+    """
+
+    clients: list[np.ndarray]
+    tests: list[np.ndarray]
+    test_of: np.ndarray
+    test_names: tuple[str, ...]
+    groups: tuple[str, ...] = ()
+    group_of: np.ndarray | None = None
+    examples: int = 0
+    labels_sha256: str = ''
+
+
 @dataclasses.dataclass(frozen=True)
 class Federation:
     """Training examples of ``N`` clients and their test sets, all in host memory.
@@ -21,7 +39,8 @@ class Federation:
     each client's domain or site in ``groups``; both are empty where a federation has none. ``y`` holds what ``task``
     learns: classes ``[T]``, labels ``[T, K]`` or masks ``[T, H, W]``; ``labels[T]`` are the classes of examples with
     masks, which ``class_names`` names then. ``validation`` is a test set of every client's own to choose models by.
-    Examples of one slide or patient have the same number in ``cluster_of[T]``, where the data tell.
+    Examples of one slide or patient have the same number in ``cluster_of[T]``, where the data tell. ``partition`` says
+    which examples of a source these are, where there is one.
     """
 
     name: str
@@ -39,6 +58,7 @@ class Federation:
     labels: np.ndarray | None = None
     validation: Tests | None = None
     cluster_of: np.ndarray | None = None
+    partition: Partition | None = None
 
     @property
     def num_clients(self) -> int:

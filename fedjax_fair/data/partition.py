@@ -228,12 +228,19 @@ def matched_tests(labels: np.ndarray, clients: Clients, test_labels: np.ndarray,
 # --- domains, sites and quantities -----------------------------------------------------------------------------------
 
 
-def by_domain(domain_of: np.ndarray, clients_per_domain: int, seed: int, sizes: Sequence[int] | None = None) -> Clients:
+def by_domain(
+    domain_of: np.ndarray,
+    clients_per_domain: int,
+    seed: int,
+    sizes: Sequence[int] | None = None,
+    weights: np.ndarray | None = None,
+) -> Clients:
     """Give every domain the same number of clients, each holding a disjoint part of that domain alone.
 
     The list [d1, d1, ..., d2, d2, ...] of the clients' domains is shuffled, so a client's number says nothing about
     its domain. ``sizes[d]`` examples per client of domain ``d`` (the rest unused); without ``sizes`` each domain is
-    cut into near-equal parts and all examples are used.
+    cut into near-equal parts and all examples are used. Where an example stands for ``weights`` of them, a client gets
+    those that fit into its size, one after another.
 
     Reference: Chen et al., "Fair federated learning under domain skew with local consistency and domain diversity",
     CVPR 2024 (FedHEAL).
@@ -241,6 +248,7 @@ def by_domain(domain_of: np.ndarray, clients_per_domain: int, seed: int, sizes: 
     if clients_per_domain < 1:
         raise ValueError(f'clients_per_domain must be at least 1, got {clients_per_domain}')
     domains = np.unique(domain_of)
+    weights = np.ones(len(domain_of), int) if weights is None else weights
     if sizes is not None and len(sizes) != len(domains):
         raise ValueError(f'client_sizes must have one number for each of the {len(domains)} domains, got {list(sizes)}')
     rng = np.random.default_rng(seed)
@@ -249,15 +257,33 @@ def by_domain(domain_of: np.ndarray, clients_per_domain: int, seed: int, sizes: 
     for position, domain in enumerate(domains):
         chosen = rng.permutation(np.flatnonzero(domain_of == domain))
         needed = clients_per_domain * (1 if sizes is None else sizes[position])
-        if not clients_per_domain <= needed <= len(chosen):
+        held = int(weights[chosen].sum()) if sizes is not None else len(chosen)
+        if not clients_per_domain <= needed <= held:
             raise ValueError(
-                f'domain {domain} has {len(chosen)} examples, but clients_per_domain={clients_per_domain} with '
+                f'domain {domain} has {held} examples, but clients_per_domain={clients_per_domain} with '
                 f'client_sizes={None if sizes is None else list(sizes)} asks for {needed}'
             )
-        parts = np.array_split(chosen if sizes is None else chosen[:needed], clients_per_domain)
+        parts = np.array_split(chosen, clients_per_domain)
+        if sizes is not None:
+            parts = _filled(chosen, weights, clients_per_domain, sizes[position])
         for client, part in zip(np.flatnonzero(order == domain), parts, strict=True):
             clients[client] = part
     return clients
+
+
+def _filled(rows: np.ndarray, weights: np.ndarray, count: int, size: int) -> Clients:
+    """``count`` parts, each of the first rows still there that fit into ``size`` together."""
+    parts = []
+    for _ in range(count):
+        taken, room = np.zeros(len(rows), bool), size
+        for place, weight in enumerate(weights[rows].tolist()):
+            if weight <= room:
+                taken[place], room = True, room - weight
+            if not room:
+                break
+        parts.append(rows[taken])
+        rows = rows[~taken]
+    return parts
 
 
 def with_every_class(clients: Clients, labels: np.ndarray, domain_of: np.ndarray, seed: int) -> Clients:

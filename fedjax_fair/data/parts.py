@@ -72,7 +72,8 @@ def merge(
     if len(rows := np.flatnonzero(split == UNKNOWN)):
         around = (None if a is None else a[rows] for a in (group_of, clusters))
         split[rows] = np.where(stratified_split(pool.strata[rows], seed, *around), TEST, TRAIN)
-    return pool._replace(held_out=split == TEST).take(split != VAL)
+    left_out = int((split == VAL).sum())
+    return pool._replace(held_out=split == TEST, left_out=left_out).take(split != VAL)
 
 
 def _natural_task(y: np.ndarray, parts: Sequence[Part]) -> str:

@@ -18,7 +18,8 @@ class Pool(NamedTuple):
     ``held_out[T]`` True for test examples, ``group_of[T]`` the domain or site of each as an index into ``groups`` (None
     where there are none, -1 for test examples that test all clients alike), ``masks`` pixel labels ``[T, H, W]`` where
     a source has them, ``task`` what is to be learned.
-    Examples of one slide or patient have the same number in ``cluster_of[T]``, where a source tells.
+    Examples of one slide or patient have the same number in ``cluster_of[T]``, where a source tells; ``left_out`` is
+    how many more it has that are for validation.
     """
 
     x: np.ndarray
@@ -30,6 +31,7 @@ class Pool(NamedTuple):
     masks: np.ndarray | None = None
     task: str = 'classification'
     cluster_of: np.ndarray | None = None
+    left_out: int = 0
 
     @property
     def num_classes(self) -> int:
@@ -101,14 +103,16 @@ def _fill(sizes: np.ndarray) -> np.ndarray:
     return np.flatnonzero(wanted)
 
 
-def limit_tests(pool: Pool, test_size: int, seed: int) -> Pool:
-    """Keep at most ``test_size`` test examples, drawn at random, of every group."""
+def kept_tests(pool: Pool, test_size: int | None, seed: int) -> np.ndarray:
+    """Which test examples are kept: at most ``test_size``, drawn at random, of every group; all where it is None."""
+    if test_size is None:
+        return pool.held_out
     if test_size < 1:
         raise ValueError(f'--test_size must be at least 1, got {test_size}')
     rng = np.random.default_rng(seed)
     order = rng.permutation(np.flatnonzero(pool.held_out))
     group = pool.origin[order]
     dropped = [order[group == g][test_size:] for g in np.unique(group)]
-    keep = np.ones(len(pool.y), bool)
-    keep[np.concatenate([*dropped, np.zeros(0, int)])] = False
-    return pool.take(keep)
+    kept = pool.held_out.copy()
+    kept[np.concatenate([*dropped, np.zeros(0, int)])] = False
+    return kept

@@ -12,11 +12,12 @@ import numpy as np
 
 from fedjax_fair.data import partition
 from fedjax_fair.data.assemble import assemble, check_none_is_empty
+from fedjax_fair.data.clusters import clusters_of
 from fedjax_fair.data.corruptions import corrupt_images, make_corruption
 from fedjax_fair.data.digits import handwritten_digits
 from fedjax_fair.data.federation import Federation, stack_tests
 from fedjax_fair.data.options import given, refuse_unread
-from fedjax_fair.data.pool import Pool, limit_tests
+from fedjax_fair.data.pool import Pool, kept_tests
 from fedjax_fair.data.sources import SOURCES, read_pool
 from fedjax_fair.data.tissue import tissue_pool
 
@@ -65,7 +66,7 @@ def quality_shift(
 
     ``corrupted_ratio`` of the clients hold corrupted images, and of every class the same part
     (:func:`~fedjax_fair.data.partition.two_pools`). The test set is there twice, clean and corrupted; a client's own is
-    that of its quality. Sites of the base are put together.
+    that of its quality. Sites of the base are put together; examples of one slide or patient go to one client.
 
     Reference: Wu et al., From Optimization to Generalization, IJCAI 2024: 20 clients, alpha 1, Gaussian noise of
     severity 3. One draw of the corrupted images serves all seeds of a run, as there.
@@ -79,9 +80,10 @@ def quality_shift(
         )
     how = {'npz_keys': npz_keys, 'source_options': source_options, 'image_size': image_size, 'task': task}
     pool = _source(base, given(how))(data_seed, num_clients)
-    pool = pool if test_size is None else limit_tests(pool, test_size, data_seed)
-    train, test = pool.take(~pool.held_out), pool.take(pool.held_out)
-    clients = partition.two_pools(train.strata, num_clients, worse, alpha, data_seed)
+    train, test = pool.take(~pool.held_out), pool.take(kept_tests(pool, test_size, data_seed))
+    whole = clusters_of(train, np.arange(len(train.y)))
+    with whole.counted():
+        clients = whole.examples(partition.two_pools(whole.strata, num_clients, worse, alpha, data_seed))
     check_none_is_empty(clients, f'--data_seed={data_seed} --alpha={alpha}')
     x = np.array(train.x)
     theirs = np.concatenate(clients[num_clients - worse :])

@@ -14,12 +14,20 @@ from fedjax_fair.data.assemble import Split, clients_of_each, federate
 from fedjax_fair.data.digits import CLIENT_SIZES, DOMAINS, digit_domains, handwritten_digits
 from fedjax_fair.data.federation import Federation
 from fedjax_fair.data.options import given, named_paths, refuse_unread
-from fedjax_fair.data.pool import Pool, limit_tests
+from fedjax_fair.data.pool import Pool
 from fedjax_fair.data.quality import quality_shift
 from fedjax_fair.data.sources import FLAGS, SOURCES, read_pool
 from fedjax_fair.data.tissue import tissue_pool
 from fedjax_fair.data.toys import gaussian_toy
 
+READING = (
+    'data_seed',
+    'npz_keys',
+    'source_options',
+    'image_size',
+    'task',
+    'partition',
+)  # what is not about who holds what
 TISSUE_SIZES = (80, 60, 100, 50, 70, 40)  # training images per hospital
 
 
@@ -73,6 +81,7 @@ def digits_labels(
     alpha: float | None = None,
     classes_per_client: int | None = None,
     truncate: bool = False,
+    partition: str | None = None,
 ) -> Federation:
     """Real handwritten digits, 28x28x1, over 100 clients of two classes each (or ``alpha``: Dirichlet shares).
 
@@ -83,7 +92,7 @@ def digits_labels(
         split_by = 'classes'
     split = Split(split_by, 100 if num_clients is None else num_clients, alpha, classes_per_client, truncate=truncate)
     description = SCENARIOS['digits_labels'].description
-    return federate(handwritten_digits(data_seed), 'digits_labels', split, data_seed, 40, description)
+    return federate(handwritten_digits(data_seed), 'digits_labels', split, data_seed, 40, description, partition)
 
 
 def digits_common(
@@ -93,11 +102,12 @@ def digits_common(
     alpha: float | None = None,
     classes_per_client: int | None = None,
     truncate: bool = False,
+    partition: str | None = None,
 ) -> Federation:
     """The digits of :func:`digits_labels` over 10 clients, iid or as asked, and one test set for all of them."""
     split = Split(split_by, num_clients, alpha, classes_per_client, truncate=truncate)
     description = SCENARIOS['digits_common'].description
-    return federate(handwritten_digits(data_seed), 'digits_common', split, data_seed, description=description)
+    return federate(handwritten_digits(data_seed), 'digits_common', split, data_seed, None, description, partition)
 
 
 def tissue(
@@ -152,18 +162,22 @@ def from_source(
     client_sizes: Sequence[int] | None = None,
     truncate: bool = False,
     join_sites: bool = False,
+    partition: str | None = None,
 ) -> Federation:
     """Data of one's own or of a publisher: see :mod:`fedjax_fair.data.sources`, and :class:`Split` for the partition.
 
     Without ``split_by`` data with sites or domains gives one client per site, or ``clients_per_domain`` clients of
     each where that (or ``num_clients`` or ``client_sizes``) is given; data without gives 10 clients, iid. With
-    ``join_sites`` sites that cannot be both trained on and tested are one, 'other'.
+    ``join_sites`` sites that cannot be both trained on and tested are one, 'other'. ``partition`` is a file that says
+    who holds what instead, see :mod:`fedjax_fair.data.written`.
     """
     how: Any = {'npz_keys': npz_keys, 'source_options': source_options, 'task': task, 'join_sites': join_sites}
     pool = read_pool(kind, argument, data_seed=data_seed, image_size=image_size, **how)
     sizes = None if client_sizes is None else tuple(client_sizes)
-    split = Split(split_by, num_clients, alpha, classes_per_client, clients_per_domain, sizes, truncate)
-    return _of_files(pool, kind, argument, split, data_seed, test_size)
+    split = Split(
+        split_by, num_clients, alpha, classes_per_client, clients_per_domain, sizes, truncate, test_size=test_size
+    )
+    return _of_files(pool, kind, argument, split, data_seed, partition)
 
 
 def office_caltech(
@@ -183,6 +197,11 @@ def office_caltech(
     kind = 'folders' if any(path.is_dir() for path in named_paths(paths)) else 'npz'
     refuse_unread(given({'npz_keys': npz_keys}), SOURCES[kind].options, f'--scenario=office_caltech:{paths}')
     pool = read_pool(kind, paths, npz_keys=npz_keys, image_size=image_size, data_seed=data_seed)
+    if pool.cluster_of is not None:
+        raise ValueError(
+            f'--scenario=office_caltech:{paths}: this split would divide groups (slides, patients) of examples; '
+            '--npz_keys=group:- leaves them unread'
+        )
     place = np.zeros(len(pool.y), int)
     for group, name in enumerate(pool.groups or (paths,)):
         own = pool.origin == group
@@ -193,14 +212,12 @@ def office_caltech(
     tenth = np.bincount(pool.origin[~pool.held_out]) // 10
     sizes = tuple(client_sizes or (int(size) for size in tenth))
     split = Split('domain', clients_per_domain=clients_per_domain, client_sizes=sizes, every_class=True)
-    return _of_files(pool, 'office_caltech', paths, split, data_seed, None)
+    return _of_files(pool, 'office_caltech', paths, split, data_seed)
 
 
-def _of_files(pool: Pool, kind: str, paths: str, split: Split, seed: int, test_size: int | None) -> Federation:
-    pool = pool if test_size is None else limit_tests(pool, test_size, seed)
+def _of_files(pool: Pool, kind: str, paths: str, split: Split, seed: int, partition: str | None = None) -> Federation:
     names = pool.groups if kind == 'domains' else [pathlib.Path(path).stem for path in paths.split(',')]
-    name = f'{kind}:' + '+'.join(names)
-    return federate(pool, name, split, seed, description=f'arrays of {paths}')
+    return federate(pool, f'{kind}:' + '+'.join(names), split, seed, None, f'arrays of {paths}', partition)
 
 
 SCENARIOS: dict[str, Scenario] = {
@@ -259,6 +276,7 @@ def make_scenario(
     task: str | None = None,
     truncate: bool = False,
     join_sites: bool = False,
+    partition: str | None = None,
 ) -> Federation:
     """The federation ``spec`` names: one of :data:`SCENARIOS`, with its argument where it takes one.
 
@@ -277,6 +295,8 @@ def make_scenario(
         written = f'{name}:{scenario.argument}' if scenario.argument else name
         raise ValueError(f'--scenario={spec} must be written {written}')
     refuse_unread(chosen, scenario.options, f'--scenario={name}')
+    if partition is not None:
+        refuse_unread(chosen, [o for o in READING if o in scenario.options], f'--partition={partition}')
     return scenario.make(*[argument] * bool(argument), **chosen)
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 import numpy as np
 
 from fedjax_fair.data.canvas import draw_image, image_grid, new_figure, save
 from fedjax_fair.data.federation import Federation
 
-SHOWN_CLIENTS, SHOWN_CLASSES = 20, 12  # of the table of describe(); the rest is abbreviated
+SHOWN_CLIENTS, SHOWN_CLASSES, SHOWN_GROUPS = 20, 12, 20  # the rest is abbreviated, or not drawn
+WIDE = 6  # columns that a sheet of few classes has
 COLOURS = ('#4477aa', '#ee6677', '#228833', '#ccbb44', '#66ccee', '#aa3377', '#bbbbbb', '#994455', '#004488', '#ddaa33')
 
 
@@ -23,7 +25,12 @@ def class_counts(federation: Federation) -> np.ndarray:
 def _class_flags(federation: Federation) -> np.ndarray:
     """``[T, classes]``: which classes every training example has; its own where its target is a mask."""
     y = federation.y if federation.labels is None else federation.labels
-    return y if y.ndim == 2 else np.eye(len(_class_names(federation)), dtype=np.int64)[y]
+    return class_flags(y, len(_class_names(federation)))
+
+
+def class_flags(y: np.ndarray, classes: int) -> np.ndarray:
+    """``[T, classes]`` zeros and ones of labels ``[T]``, or of several labels each, which are that already."""
+    return y if y.ndim == 2 else np.eye(classes, dtype=np.int64)[y]
 
 
 def _group_names(federation: Federation) -> list[str]:
@@ -153,22 +160,52 @@ def contact_sheet(federation: Federation, path: str | os.PathLike, per_class: in
     if federation.x.ndim != 4:
         raise ValueError(f'{federation.name} holds features of shape {federation.x.shape[1:]}, not images to draw')
     groups = federation.groups or ('all clients',)
-    classes = min(SHOWN_CLASSES, len(_class_names(federation)))
-    figure, grid = image_grid(groups, classes, per_class)
-    for g in range(len(groups)):
+    rows = [_rows(federation, g) for g in range(len(groups))]
+    draw_sheet(path, federation.x, _class_flags(federation), rows, groups, _class_names(federation), per_class)
+
+
+def draw_sheet(
+    path: str | os.PathLike,
+    x: np.ndarray,
+    flags: np.ndarray,
+    rows_of: Sequence[np.ndarray],
+    groups: Sequence[str],
+    class_names: Sequence[str],
+    per_class: int,
+    masks: np.ndarray | None = None,
+) -> None:
+    """Draw images of every class among the rows of every group, ``per_class`` rows of them, outlined by their masks.
+
+    ``flags[T, classes]`` says which classes an image has. Of many classes or groups the first are drawn; a class of few
+    has several columns.
+    """
+    classes, shown = min(SHOWN_CLASSES, len(class_names)), min(SHOWN_GROUPS, len(groups))
+    across = max(1, WIDE // classes)
+    figure, grid = image_grid([shortened(name, 24) for name in groups[:shown]], classes * across, per_class)
+    for g, rows in enumerate(rows_of[:shown]):
+        places = grid[g * per_class : (g + 1) * per_class]
         for label in range(classes):
-            for k, example in enumerate(_some(federation, g, label, per_class)):
-                draw_image(grid[g * per_class + k, label], federation.x[example])
-    for axes, name in zip(grid[0], _class_names(federation), strict=False):
-        axes.set_title(name if len(name) < 12 else name[:10] + '…', fontsize=8)
+            own = places[:, label * across : (label + 1) * across].ravel()
+            for axes, example in zip(own, rows[flags[rows, label] > 0], strict=False):
+                draw_image(axes, x[example], None if masks is None else masks[example])
+    for axes, name in zip(grid[0, ::across], class_names, strict=False):
+        axes.set_title(shortened(name, 11 * across), fontsize=8)
     save(figure, path)
 
 
-def _some(federation: Federation, group: int, label: int, count: int) -> np.ndarray:
-    """Up to ``count`` examples of one class held by clients of one group."""
+def shortened(name: str, length: int) -> str:
+    """A name of at most so many letters.
+
+    >>> shortened('adenocarcinoma', 11)
+    'adenocarci…'
+    """
+    return name if len(name) <= length else name[: length - 1] + '…'
+
+
+def _rows(federation: Federation, group: int) -> np.ndarray:
+    """The training examples held by clients of one group, or by all where there are no groups."""
     chosen = np.flatnonzero(federation.group_of == group) if federation.groups else np.arange(federation.num_clients)
-    rows = np.concatenate([federation.index[n, : federation.sizes[n]] for n in chosen])
-    return rows[_class_flags(federation)[rows, label] > 0][:count]
+    return np.concatenate([federation.index[n, : federation.sizes[n]] for n in chosen])
 
 
 def _draw_points(federation: Federation, path: str | os.PathLike) -> None:

@@ -67,6 +67,7 @@ class Config:
     severity: int | None = setting(None, 'how strong the corruption is, 1 to 5', 'data')
     truncate: bool = setting(False, 'cut all clients to the size of the smallest', 'data')
     join_sites: bool = setting(False, "sites that cannot be both trained on and tested become one, 'other'", 'data')
+    partition: str | None = setting(None, 'FILE.json of `data partition`: who holds what, instead of a split', 'data')
     # evaluation
     eval_every: int = setting(5, 'rounds between evaluations', 'evaluation')
     last_k: int = setting(5, 'reported accuracies are means over the last k evaluations', 'evaluation')

@@ -185,7 +185,7 @@ def test_unknown_command_in_a_real_process():
     found = _fedjax_fair('train', '--lr=1')
     assert (found.returncode, found.stdout) == (2, '')
     assert found.stderr == (
-        "fedjax-fair: error: unknown command 'train'; choose one of run, compare, sweep, list, report\n"
+        "fedjax-fair: error: unknown command 'train'; choose one of run, compare, sweep, list, report, data\n"
     )
 
 

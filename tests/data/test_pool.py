@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fedjax_fair.data.pool import Pool, limit_tests, stratified_split
+from fedjax_fair.data.pool import Pool, kept_tests, stratified_split
 
 
 def test_every_class_of_every_group_gives_a_fifth():
@@ -39,12 +39,12 @@ def test_seed_decides():
     assert not np.array_equal(stratified_split(y, 1), stratified_split(y, 2))
 
 
-def test_limit_tests_cuts_each_group_and_leaves_training_alone():
+def test_each_group_keeps_so_many_tests():
     held = np.tile([True, True, False], 20)
     group = np.repeat([0, 1], [45, 15]).astype(np.int32)
     pool = Pool(np.arange(60.0)[:, None], np.zeros(60, np.int32), held, group, ('a', 'b'))
-    limited = limit_tests(pool, 12, 0)
-    assert np.bincount(limited.group_of[limited.held_out]).tolist() == [12, 10]
-    np.testing.assert_array_equal(limited.x[~limited.held_out], pool.x[~held])
+    kept = kept_tests(pool, 12, 0)
+    assert np.bincount(group[kept]).tolist() == [12, 10] and held[kept].all()
+    assert kept_tests(pool, None, 0) is held
     with pytest.raises(ValueError, match='--test_size must be at least 1, got 0'):
-        limit_tests(pool, 0, 0)
+        kept_tests(pool, 0, 0)

@@ -16,7 +16,7 @@ from fedjax_fair.data.sources.domains import join_domains, read_domains
 from fedjax_fair.data.sources.fed_isic2019 import read_fed_isic2019
 from fedjax_fair.data.sources.ffl4mia import read_ffl4mia
 from fedjax_fair.data.sources.folders import read_folders
-from fedjax_fair.data.sources.found import Arrays, Domains, Files, Found
+from fedjax_fair.data.sources.found import Arrays, Domains, Encoded, Files, Found
 from fedjax_fair.data.sources.idx import read_idx
 from fedjax_fair.data.sources.listed import read_csv
 from fedjax_fair.data.sources.masks import read_masks
@@ -25,9 +25,10 @@ from fedjax_fair.data.sources.npz import read_npz
 from fedjax_fair.data.sources.prostate import read_prostate
 from fedjax_fair.data.sources.ssl_fl import read_ssl_fl
 from fedjax_fair.data.sources.svhn import read_svhn, read_synth_digits
+from fedjax_fair.data.sources.tfds import read_tfds
 from fedjax_fair.data.sources.usps import read_usps
 
-__all__ = ['SOURCES', 'Arrays', 'Domains', 'Files', 'Found', 'Source', 'read_pool']
+__all__ = ['SOURCES', 'Arrays', 'Domains', 'Encoded', 'Files', 'Found', 'Source', 'read_pool']
 
 
 FLAGS = ('npz_keys', 'source_options')  # how options of a source are given
@@ -68,6 +69,8 @@ def read_arrays(kind: str, argument: str, options: Mapping[str, Any], image_size
         return found
     if isinstance(found, Domains):
         return join_domains(found, lambda kind, path: read_arrays(kind, path, {}, image_size))
+    if isinstance(found, Encoded):
+        return found.decode(image_size)
     from fedjax_fair.data.sources.decode import decode  # an image library, for those who have image files
 
     return decode(found, image_size)
@@ -114,6 +117,7 @@ SOURCES: dict[str, Source] = {
     'usps': Source(read_usps, 'USPS, digits of letters, from its two LIBSVM files', 'FOLDER'),
     'cifar10': Source(read_cifar10, 'CIFAR-10 in its binary version, archive or folder'),
     'cifar100': Source(read_cifar100, 'CIFAR-100 in its binary version, archive or folder'),
+    'tfds': Source(read_tfds, 'a data set of TensorFlow Datasets, prepared before', 'NAME[/CONFIG][:VERSION]'),
     'medmnist': Source(
         read_medmnist, 'MedMNIST, the sets of 2D images, with the names of their classes', 'PATH[,PATH]'
     ),

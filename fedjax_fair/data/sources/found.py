@@ -1,9 +1,9 @@
-"""What a source finds: examples in memory, image files that are still to be decoded, or other sources to be read."""
+"""What a source finds: examples in memory, images that are still to be decoded, or other sources to be read."""
 
 from __future__ import annotations
 
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -44,4 +44,10 @@ class Domains(NamedTuple):
     sources: dict[str, tuple[str, str]]
 
 
-Found = Arrays | Files | Domains
+class Encoded(NamedTuple):
+    """Examples that their source decodes, once it is known how large images are to be (None: as they are)."""
+
+    decode: Callable[[int | None], Arrays]
+
+
+Found = Arrays | Files | Encoded | Domains

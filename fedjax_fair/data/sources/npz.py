@@ -182,10 +182,12 @@ def _part(file: _File, prefix: str, split: int) -> Part:
     images = _images(file.read(prefix + 'images'), file.path.name)
     count = len(images)
     unlabelled = prefix + 'labels' not in file and prefix + 'masks' in file
-    labels = np.zeros(count, np.int32) if unlabelled else _labels(file.read(prefix + 'labels', count), file.path.name)
+    labels = (
+        np.zeros(count, np.int32) if unlabelled else checked_labels(file.read(prefix + 'labels', count), file.path.name)
+    )
     extra: dict[str, Any] = {role: file.maybe(prefix + role, count) for role in ('site', 'group', 'masks')}
     if extra['masks'] is not None:
-        extra['masks'] = _masks(extra['masks'], images, file.path.name)
+        extra['masks'] = checked_masks(extra['masks'], images, file.path.name)
     if extra['site'] is not None:
         extra['site'] = _site_names(file, extra['site'])
     return Part(file.path.name, images, labels, _split(file, prefix, count, split), **extra, unlabelled=unlabelled)
@@ -207,7 +209,7 @@ def _images(x: np.ndarray, source: str) -> np.ndarray:
     return x if x.ndim == 2 else with_channels(x, 1 if x.ndim == 3 else x.shape[-1])
 
 
-def _labels(y: np.ndarray, source: str) -> np.ndarray:
+def checked_labels(y: np.ndarray, source: str) -> np.ndarray:
     y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y  # MedMNIST stores [T, 1]
     y = y.astype(np.int32) if y.dtype == bool else y
     if y.ndim not in (1, 2) or not np.issubdtype(y.dtype, np.integer):
@@ -222,7 +224,7 @@ def _labels(y: np.ndarray, source: str) -> np.ndarray:
     return y.astype(np.int32)
 
 
-def _masks(masks: np.ndarray, images: np.ndarray, source: str) -> np.ndarray:
+def checked_masks(masks: np.ndarray, images: np.ndarray, source: str) -> np.ndarray:
     masks = masks[..., 0] if masks.ndim == 4 and masks.shape[-1] == 1 else masks
     if masks.shape != images.shape[:3] or not (masks.dtype == bool or np.issubdtype(masks.dtype, np.integer)):
         raise ValueError(

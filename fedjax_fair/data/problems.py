@@ -1,0 +1,144 @@
+"""What is wrong with data, looked for before anything is trained.
+
+A check takes a pool and gives the problems it finds. Grave are those that make results wrong: examples or patients
+that are both trained on and tested, classes that are tested but cannot be learned. Others are worth a look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from fedjax_fair.data.alike import constant, digests, nearly_equal
+from fedjax_fair.data.overview import class_names, counts_of_classes, counts_of_sites
+from fedjax_fair.data.pool import Pool
+
+FEW = 5  # training examples of a class below which it is mentioned
+NAMED = 5  # places that a problem tells of
+
+
+class Problem(NamedTuple):
+    """A problem in words, how often it occurs, and where first."""
+
+    what: str
+    times: int
+    where: tuple[str, ...]
+    grave: bool = False
+
+
+def _found(what: str, where: Sequence[str], grave: bool = False) -> list[Problem]:
+    return [Problem(what, len(where), tuple(where[:NAMED]), grave)] if where else []
+
+
+def find_problems(pool: Pool) -> list[Problem]:
+    """All problems, the grave ones first."""
+    found = [problem for check in CHECKS for problem in check(pool)]
+    return sorted(found, key=lambda problem: not problem.grave)
+
+
+# --- images ----------------------------------------------------------------------------------------------------------
+
+
+def same_images(pool: Pool) -> list[Problem]:
+    """Test examples that are training examples too, and equal examples with different labels."""
+    rows = np.flatnonzero(~constant(pool.x))
+    _, first, number = np.unique(digests(pool.x)[rows], True, True)
+    return [*_leaked(pool, rows, number), *_contradicted(pool, rows, first, number)]
+
+
+def _leaked(pool: Pool, rows: np.ndarray, number: np.ndarray) -> list[Problem]:
+    trained = np.full(number.max(initial=-1) + 1, -1)
+    held_out = pool.held_out[rows]
+    trained[number[~held_out][::-1]] = rows[~held_out][::-1]  # the first of several
+    both = np.flatnonzero(held_out & (trained[number] >= 0))
+    where = [f'{rows[k]} = {trained[number[k]]}' for k in both]
+    return _found('test examples are training examples too', where, grave=True)
+
+
+def _contradicted(pool: Pool, rows: np.ndarray, first: np.ndarray, number: np.ndarray) -> list[Problem]:
+    other = rows[first[number]]
+    differ = (pool.y[rows] != pool.y[other]).reshape(len(rows), -1).any(1)
+    where = [f'{a} = {b}' for a, b in zip(rows[differ], other[differ], strict=True)]
+    return _found('examples equal another one that has a different label', where)
+
+
+def similar_images(pool: Pool) -> list[Problem]:
+    """Test images that look like a training image without being equal to it."""
+    if pool.x.ndim != 4:
+        return []
+    tested, trained = nearly_equal(pool.x, np.flatnonzero(~pool.held_out), np.flatnonzero(pool.held_out))
+    where = [f'{a} ~ {b}' for a, b in zip(tested, trained, strict=True) if not np.array_equal(pool.x[a], pool.x[b])]
+    return _found('test images look like a training image', where)
+
+
+def constant_images(pool: Pool) -> list[Problem]:
+    """Images of one colour, of which nothing can be learned."""
+    return _found('examples hold one value only', [str(k) for k in np.flatnonzero(constant(pool.x))])
+
+
+# --- patients --------------------------------------------------------------------------------------------------------
+
+
+def divided_patients(pool: Pool) -> list[Problem]:
+    """Groups (patients, slides) with examples on both sides, or of several sites."""
+    if pool.cluster_of is None:
+        return []
+    both = _apart(pool.cluster_of, pool.held_out)
+    sites = [] if pool.group_of is None else _apart(pool.cluster_of, pool.group_of, pool.group_of >= 0)
+    return [
+        *_found('groups (patients, slides) are both trained on and tested', both, grave=True),
+        *_found('groups (patients, slides) have examples of several sites', sites),
+    ]
+
+
+def _apart(cluster_of: np.ndarray, value: np.ndarray, counts: np.ndarray | None = None) -> list[str]:
+    """Two examples of each cluster whose examples differ in ``value``, of those that ``counts`` marks."""
+    rows = np.flatnonzero(np.ones(len(value), bool) if counts is None else counts)
+    _, first, number = np.unique(cluster_of[rows], True, True)
+    other = np.flatnonzero(value[rows] != value[rows[first[number]]])
+    _, seen = np.unique(number[other], return_index=True)
+    return [f'{rows[first[number[k]]]} and {rows[k]}' for k in np.sort(other[seen])]
+
+
+# --- classes and sites -----------------------------------------------------------------------------------------------
+
+
+def class_problems(pool: Pool) -> list[Problem]:
+    """Classes that cannot be learned or tested, or hardly."""
+    trained, tested = counts_of_classes(pool).T
+    names = class_names(pool)
+
+    def those(chosen: np.ndarray) -> list[str]:
+        return [names[c] for c in np.flatnonzero(chosen)]
+
+    return [
+        *_found('classes are tested but have no training example', those((trained == 0) & (tested > 0)), grave=True),
+        *_found('classes have no example at all', those((trained == 0) & (tested == 0))),
+        *_found('classes have no test example', those((tested == 0) & (trained > 0))),
+        *_found(f'classes have fewer than {FEW} training examples', those((trained > 0) & (trained < FEW))),
+    ]
+
+
+def site_problems(pool: Pool) -> list[Problem]:
+    """Sites that cannot be both trained on and tested; test examples may also be everyone's."""
+    trained, tested = counts_of_sites(pool).T
+
+    def those(chosen: np.ndarray) -> list[str]:
+        return [pool.groups[g] for g in np.flatnonzero(chosen)]
+
+    return [
+        *_found('sites have no training example (see --join_sites)', those(trained == 0)),
+        *_found('sites have no test example (see --join_sites)', those((tested == 0) & tested.any())),
+    ]
+
+
+CHECKS: tuple[Callable[[Pool], list[Problem]], ...] = (
+    same_images,
+    similar_images,
+    divided_patients,
+    class_problems,
+    site_problems,
+    constant_images,
+)

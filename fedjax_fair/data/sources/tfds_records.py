@@ -1,0 +1,167 @@
+"""Records of TensorFlow Datasets into arrays, in their order, without TensorFlow.
+
+Encoded images are decoded by Pillow rather than by TensorFlow Datasets, which without TensorFlow leaves grey images,
+palettes and transparency among colour images as they are.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import grain
+import numpy as np
+from PIL import Image
+
+from fedjax_fair.data.parts import Part
+from fedjax_fair.data.prepared import library, short
+from fedjax_fair.data.resize import resize_images, resize_masks
+from fedjax_fair.data.sources.found import Arrays
+from fedjax_fair.data.sources.npz import checked_labels, checked_masks
+
+MODES = {1: 'L', 2: 'LA', 4: 'RGBA'}  # of Pillow, by channels; any other number means colour
+BATCH = 64  # examples that a thread hands over at once: one by one takes twice as long
+Record = Mapping[str, Any]
+Roles = Mapping[str, tuple[str, Any]]  # the path and the feature of each role
+Size = tuple[int, int]
+
+
+def decode_splits(name: str, builder: Any, roles: Roles, splits: Mapping[str, int], image_size: int | None) -> Arrays:
+    """One part per split, images fitted into ``image_size`` squared, or else their own or most common size."""
+    raw = _undecoded(builder.info.features)
+    records = {split: builder.as_data_source(split, decoders=raw) for split in splits}
+
+    def look(split: str, at: Callable[[Record], Any]) -> _Looked:
+        return _Looked(f'--scenario=tfds:{name}: split {split}', records[split], at)
+
+    size = (image_size, image_size) if image_size and image_size > 0 else roles['image'][1].shape[:2]
+    if None in size:
+        counts = Counter(own for split in splits for own in look(split, lambda record: _size(record, roles)))
+        size = max(counts, key=lambda own: counts[own])
+    parts = [
+        _part(f'{name} ({split})', _stacked(look(split, lambda record: _example(record, roles, size))), use)
+        for split, use in splits.items()
+    ]
+    return Arrays(parts, _class_names(roles))
+
+
+def _undecoded(features: Any) -> dict[str, Any]:
+    """Decoders that leave images encoded."""
+    tfds = library()
+    nested = {name: _undecoded(f) for name, f in features.items() if isinstance(f, tfds.features.FeaturesDict)}
+    images = {name: tfds.decode.SkipDecoding() for name, f in features.items() if isinstance(f, tfds.features.Image)}
+    return nested | images
+
+
+def _class_names(roles: Roles) -> tuple[str, ...]:
+    """The names of classes; none where they are but numbers."""
+    names = getattr(roles['label'][1], 'names', None) if 'label' in roles else None
+    return () if names is None or all(name.isdigit() for name in names) else tuple(names)
+
+
+# --- one record ------------------------------------------------------------------------------------------------------
+
+
+def _size(record: Record, roles: Roles) -> Size:
+    """The size of an image, of which no more than the beginning is decoded."""
+    value = _value(record, roles['image'][0])
+    return Image.open(io.BytesIO(value)).size[::-1] if isinstance(value, bytes) else value.shape[:2]
+
+
+def _example(record: Record, roles: Roles, size: Size) -> dict[str, Any]:
+    """What a record holds for every role, its image and mask fitted into ``size``."""
+    found: dict[str, Any] = {}
+    for role, (path, feature) in roles.items():
+        value = _value(record, path)
+        if role in ('image', 'mask'):
+            found[role] = _pixels(value, feature.shape[-1], keep_palette=role == 'mask')
+        else:
+            found[role] = np.asarray(value, np.int32) if role == 'label' else _text(value, feature)
+    image, mask = found['image'], found.get('mask')
+    found['image'] = resize_images(image[None], size)[0]
+    if mask is not None:
+        if mask.shape[:2] != image.shape[:2]:
+            raise ValueError(f'a mask of {mask.shape[:2]} pixels for an image of {image.shape[:2]}')
+        found['mask'] = resize_masks(mask[None, ..., 0], size)[0]
+    return found
+
+
+def _value(record: Record, path: str) -> Any:
+    found: Any = record
+    for key in path.split('/'):
+        found = found[key]
+    return found
+
+
+def _pixels(value: Any, channels: int | None, keep_palette: bool) -> np.ndarray:
+    """An image ``[H, W, C]``; the colours of a mask are classes, whatever the palette shows them as."""
+    if not isinstance(value, bytes):
+        return value
+    image = Image.open(io.BytesIO(value))
+    if image.mode.startswith(('I', 'F')):
+        raise ValueError(f'an image of mode {image.mode}; 8 bits per channel are expected')
+    as_stored = keep_palette and image.mode in ('P', '1')
+    pixels = np.asarray(image if as_stored else image.convert(MODES.get(channels or 0, 'RGB')), np.uint8)
+    return pixels[..., None] if pixels.ndim == 2 else pixels
+
+
+def _text(value: Any, feature: Any) -> str:
+    """A site or group by its name."""
+    if (names := getattr(feature, 'names', None)) is not None:
+        return names[value] if value >= 0 else str(value)
+    return value.decode(errors='replace') if isinstance(value, bytes) else str(value)
+
+
+# --- all records -----------------------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class _Looked:
+    """Records, each as ``look`` sees it."""
+
+    where: str
+    records: Sequence[Record]
+    look: Callable[[Record], Any]
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def __getitem__(self, place: int) -> Any:
+        try:
+            return self.look(self.records[place])
+        except Exception as error:  # files, protocol buffers and image formats have many ways to be broken
+            raise ValueError(f'{self.where}, example {place}: {short(error)}') from None
+
+    def __iter__(self) -> Iterator[Any]:
+        """In order, read and decoded ahead by several threads."""
+        for batch in grain.MapDataset.source(self).batch(BATCH, batch_fn=list).to_iter_dataset():
+            yield from batch
+
+
+def _stacked(examples: _Looked) -> dict[str, np.ndarray]:
+    """One array per role, filled in place: images are never in memory twice."""
+    columns: dict[str, np.ndarray] = {}
+    for place, example in enumerate(examples):
+        for role, value in example.items():
+            if role not in columns:
+                kind = object if isinstance(value, str) else value.dtype
+                columns[role] = np.empty((len(examples), *np.shape(value)), kind)
+            columns[role][place] = value
+    return {role: column.astype(str) if column.dtype == object else column for role, column in columns.items()}
+
+
+def _part(source: str, columns: dict[str, np.ndarray], use: int) -> Part:
+    images, masks, labels = columns['image'], columns.get('mask'), columns.get('label')
+    return Part(
+        source,
+        images,
+        np.zeros(len(images), np.int32) if labels is None else checked_labels(labels, source),
+        np.full(len(images), use),
+        columns.get('site'),
+        columns.get('group'),
+        None if masks is None else checked_masks(masks, images, source),
+        unlabelled=labels is None,
+    )

@@ -1,0 +1,140 @@
+"""A partition written down, so that two papers can use the very same one: ``--partition=FILE.json``.
+
+The file names every example by its place in the source. It holds the number of examples and a SHA-256 of their labels,
+so that a partition of other data is refused; images may be of another size than when it was drawn. Validation examples
+that a source leaves out have no place.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import pathlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from fedjax_fair.data.federation import Partition
+from fedjax_fair.data.options import named_paths
+from fedjax_fair.data.pool import Pool
+
+FORMAT, VERSION = 'fedjax-fair partition', 1
+
+
+def fingerprint(y: np.ndarray) -> str:
+    """A SHA-256 of labels and their shape."""
+    return hashlib.sha256(f'{y.shape} int32 '.encode() + np.ascontiguousarray(y, '<i4').tobytes()).hexdigest()
+
+
+def write_partition(path: str | os.PathLike, partition: Partition, scenario: str, settings: Mapping[str, Any]) -> None:
+    """Write a partition, and the scenario and settings that drew it."""
+    about = {'format': FORMAT, 'version': VERSION, 'scenario': scenario, 'settings': dict(settings)}
+    fields = {name: _plain(value) for name, value in partition._asdict().items() if value is not None}
+    lines = (f'{json.dumps(name)}:{_compact(value)}' for name, value in (about | fields).items())
+    try:
+        pathlib.Path(path).write_text('{\n' + ',\n'.join(lines) + '\n}\n')
+    except OSError as error:
+        raise ValueError(f'--out={path} cannot be written: {error.strerror or error}') from None
+
+
+def _plain(value: Any) -> Any:
+    """Arrays and tuples as lists."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def _compact(value: Any) -> str:
+    """JSON on one line, of lists of examples one line each."""
+    if isinstance(value, list) and value and isinstance(value[0], list):
+        return '[\n' + ',\n'.join(map(_compact, value)) + '\n]'
+    return json.dumps(value, separators=(',', ':'))
+
+
+def read_partition(path: str, pool: Pool) -> Partition:
+    """The partition that a file holds of these examples; anything amiss is a ValueError of one line."""
+    found = _load(path)
+    if (found.get('examples'), found.get('labels_sha256')) != (len(pool.y), fingerprint(pool.y)):
+        raise ValueError(
+            f'--partition={path} was drawn for other data: {found.get("examples")} examples of '
+            f'{found.get("scenario")}; here are {len(pool.y)}, with other labels'
+        )
+    try:
+        partition = _parsed(found)
+        _check_examples(partition)
+        _check_whose(partition)
+    except ValueError as error:
+        raise ValueError(f'--partition={path}: {error}') from None
+    return partition
+
+
+def _load(path: str) -> dict[str, Any]:
+    files = named_paths(path)
+    if len(files) != 1:
+        raise ValueError(f'--partition={path} must name one file')
+    try:
+        found = json.loads(files[0].read_text())
+    except OSError as error:
+        raise ValueError(f'--partition={path}: {error.strerror or error}') from None
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f'--partition={path} is not valid JSON: {error}') from None
+    if not isinstance(found, dict) or found.get('format') != FORMAT:
+        raise ValueError(f'--partition={path} is not a partition; write one with fedjax-fair data partition')
+    if found.get('version') != VERSION:
+        raise ValueError(f'--partition={path} has version {found.get("version")}; version {VERSION} can be read')
+    return found
+
+
+def _parsed(found: dict[str, Any]) -> Partition:
+    """The fields of a partition, each of its type."""
+    clients, tests = ([_numbers(name, rows) for rows in _list(found, name)] for name in ('clients', 'tests'))
+    test_of = _numbers('test_of', _list(found, 'test_of')).astype(np.int32)
+    group_of = _numbers('group_of', _list(found, 'group_of')).astype(np.int32) if 'group_of' in found else None
+    test_names, groups = (tuple(map(str, _list(found, name))) for name in ('test_names', 'groups'))
+    data = found['examples'], found['labels_sha256']
+    return Partition(clients, tests, test_of, test_names, groups, group_of, *data)
+
+
+def _list(found: dict[str, Any], name: str) -> list:
+    if not isinstance(found.get(name), list):
+        raise ValueError(f'{name!r} must be a list, got {found.get(name)!r}')
+    return found[name]
+
+
+def _numbers(name: str, values: Any) -> np.ndarray:
+    if not isinstance(values, list) or not all(type(value) is int and abs(value) < 2**31 for value in values):
+        raise ValueError(f'{name!r} must hold lists of whole numbers')
+    return np.array(values, np.int64)
+
+
+def _check_examples(partition: Partition) -> None:
+    """Every client and test set has examples that exist; none is trained on twice, or both trained on and tested."""
+    clients, tests, count = partition.clients, partition.tests, partition.examples
+    if not clients or not tests:
+        raise ValueError(f'{len(clients)} clients and {len(tests)} test sets; both are needed')
+    for what, sets in (('client', clients), ('test set', tests)):
+        for n, rows in enumerate(sets):
+            if not len(rows):
+                raise ValueError(f'{what} {n} holds no examples')
+            if rows.min() < 0 or rows.max() >= count:
+                outside = rows[(rows < 0) | (rows >= count)][0]
+                raise ValueError(f'{what} {n} holds example {outside}; they are numbered from 0 to {count - 1}')
+    times = np.bincount(np.concatenate(clients), minlength=count)
+    if len(twice := np.flatnonzero(times > 1)):
+        holders = [n for n, rows in enumerate(clients) if twice[0] in rows]
+        raise ValueError(f'example {twice[0]} is given {times[twice[0]]} times, to clients {holders[:5]}')
+    if len(both := np.intersect1d(np.concatenate(clients), np.concatenate(tests))):
+        raise ValueError(f'example {both[0]} is both trained on and tested')
+
+
+def _check_whose(partition: Partition) -> None:
+    """Every client has a test set, and a group where there are groups."""
+    clients, tests = len(partition.clients), len(partition.tests)
+    if len(partition.test_names) != tests:
+        raise ValueError(f'{len(partition.test_names)} test_names for {tests} test sets')
+    whose = [('test_of', partition.test_of, tests), ('group_of', partition.group_of, len(partition.groups))]
+    for name, numbers, known in whose:
+        if numbers is not None and (len(numbers) != clients or not np.isin(numbers, np.arange(known)).all()):
+            raise ValueError(f'{name!r} must hold, for each of {clients} clients, a number below {known}')

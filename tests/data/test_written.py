@@ -1,0 +1,154 @@
+"""Partitions in files: the same federation bit for bit, and other data or broken files refused in one line."""
+
+import json
+
+import numpy as np
+import pytest
+
+from fedjax_fair.data import make_scenario
+from fedjax_fair.data.federation import Federation
+from fedjax_fair.data.written import write_partition
+
+
+def arrays(made: Federation) -> list[np.ndarray]:
+    fields = (made.x, made.y, made.index, made.sizes, made.group_of, made.labels, made.cluster_of)
+    tests = (made.tests.x, made.tests.y, made.tests.mask, made.tests.test_of)
+    return [np.asarray(field) for field in (*fields, *tests) if field is not None]
+
+
+def assert_same(one: Federation, other: Federation):
+    assert len(arrays(one)) == len(arrays(other))
+    for a, b in zip(arrays(one), arrays(other), strict=True):
+        assert a.dtype == b.dtype
+        np.testing.assert_array_equal(a, b)
+    facts = ('name', 'groups', 'class_names', 'num_classes', 'task', 'description')
+    assert all(getattr(one, fact) == getattr(other, fact) for fact in facts) and one.tests.names == other.tests.names
+
+
+@pytest.fixture
+def source(tmp_path):
+    """Sites, patients and masks; no test set, so that one is drawn."""
+    rng = np.random.default_rng(0)
+    arrays = {'images': rng.integers(0, 256, (200, 6, 6, 3), np.uint8), 'labels': np.arange(200) // 4 % 3}
+    arrays |= {'site': np.arange(200) % 3, 'group': np.arange(200) // 4, 'masks': rng.integers(2, size=(200, 6, 6))}
+    np.savez(tmp_path / 's.npz', **arrays)
+    return f'npz:{tmp_path / "s.npz"}'
+
+
+@pytest.mark.parametrize(
+    'options',
+    [
+        {},
+        {'clients_per_domain': 2, 'client_sizes': (8,), 'test_size': 3},
+        {'alpha': 0.5, 'num_clients': 4, 'data_seed': 5},
+        {'classes_per_client': 2, 'num_clients': 3, 'truncate': True},
+    ],
+)
+@pytest.mark.parametrize('reading', [{}, {'task': 'segmentation'}])
+def test_what_was_written_gives_the_same_federation(source, tmp_path, options, reading):
+    file = tmp_path / 'p.json'
+    made = make_scenario(source, **options, **reading)
+    write_partition(file, made.partition, source, options)
+    assert_same(made, make_scenario(source, partition=str(file), **reading))
+
+
+@pytest.mark.parametrize('name', ['digits_labels', 'digits_common'])
+def test_digits(name, tmp_path):
+    made = make_scenario(name, num_clients=5, data_seed=2)
+    write_partition(tmp_path / 'p.json', made.partition, name, {})
+    again = make_scenario(name, partition=str(tmp_path / 'p.json'))
+    assert_same(made, again)
+    assert again.partition.labels_sha256 == made.partition.labels_sha256 and again.partition.examples == 1797
+
+
+def test_images_may_have_another_size(source, tmp_path):
+    made = make_scenario(source, num_clients=3)
+    write_partition(tmp_path / 'p.json', made.partition, source, {})
+    small = make_scenario(source, partition=str(tmp_path / 'p.json'), image_size=4)
+    assert small.x.shape[1:] == (4, 4, 3)
+    np.testing.assert_array_equal(small.index, made.index)
+
+
+def test_a_file_is_small_and_says_how_it_was_drawn(source, tmp_path):
+    made = make_scenario(source, num_clients=3)
+    write_partition(tmp_path / 'p.json', made.partition, source, {'num_clients': 3})
+    text = (tmp_path / 'p.json').read_text()
+    found = json.loads(text)
+    assert (found['version'], found['scenario'], found['settings']) == (1, source, {'num_clients': 3})
+    assert found['examples'] == 200 and len(found['labels_sha256']) == 64
+    assert len(text) < 2200 and text.count('\n') < 30
+
+
+@pytest.fixture
+def written(source, tmp_path):
+    file = tmp_path / 'p.json'
+    write_partition(file, make_scenario(source, num_clients=3).partition, source, {})
+    return file, json.loads(file.read_text())
+
+
+BROKEN = [
+    ({'format': 'other'}, 'is not a partition; write one with fedjax-fair data partition'),
+    ({'version': 2}, 'has version 2; version 1 can be read'),
+    ({'examples': 199}, 'was drawn for other data: 199 examples of npz:'),
+    ({'labels_sha256': '0' * 64}, 'was drawn for other data'),
+    ({'clients': [[0], [], [1]]}, 'client 1 holds no examples'),
+    ({'clients': [[0], [200], [1]]}, 'client 1 holds example 200; they are numbered from 0 to 199'),
+    ({'clients': [[0], [-1], [1]]}, 'client 1 holds example -1'),
+    ({'clients': [[0], [1, 2], [2]]}, r'example 2 is given 2 times, to clients \[1, 2\]'),
+    ({'clients': [[0], [1, 1], [2]]}, r'example 1 is given 2 times, to clients \[1\]'),
+    ({'clients': [[0], ['1'], [2]]}, "'clients' must hold lists of whole numbers"),
+    ({'clients': [[0], [True], [2]]}, "'clients' must hold lists of whole numbers"),
+    ({'clients': {'a': 1}}, "'clients' must be a list"),
+    ({'clients': []}, '0 clients and 3 test sets; both are needed'),
+    ({'clients': [[0], [1], [2]], 'tests': [[2], [3], [4]]}, 'example 2 is both trained on and tested'),
+    ({'tests': [[], [], []]}, 'test set 0 holds no examples'),
+    ({'test_names': ['a']}, '1 test_names for 3 test sets'),
+    ({'test_of': [0, 1, 3]}, "'test_of' must hold, for each of 3 clients, a number below 3"),
+    ({'group_of': [0, 1]}, "'group_of' must hold, for each of 3 clients, a number below 3"),
+]
+
+
+@pytest.mark.parametrize(('change', 'told'), BROKEN)
+def test_broken_partitions_are_refused_in_one_line(source, written, change, told):
+    file, found = written
+    file.write_text(json.dumps(found | change))
+    with pytest.raises(ValueError, match=f'^--partition={file}.*{told}') as caught:
+        make_scenario(source, partition=str(file))
+    assert '\n' not in str(caught.value)
+
+
+@pytest.mark.parametrize('text', ['{', '[]', '\xff', '3'])
+def test_no_json_or_no_partition(source, written, text):
+    file, _ = written
+    file.write_bytes(text.encode('latin-1'))
+    with pytest.raises(ValueError, match=f'^--partition={file} is not'):
+        make_scenario(source, partition=str(file))
+
+
+def test_no_file(source, tmp_path):
+    with pytest.raises(ValueError, match=r'^--partition=/no/such.json: No such file'):
+        make_scenario(source, partition='/no/such.json')
+    with pytest.raises(ValueError, match=f'^--partition={tmp_path}: Is a directory'):
+        make_scenario(source, partition=str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ('option', 'value'),
+    [
+        ('alpha', 0.5),
+        ('split_by', 'iid'),
+        ('num_clients', 3),
+        ('test_size', 2),
+        ('truncate', True),
+        ('join_sites', True),
+    ],
+)
+def test_a_split_beside_a_partition_is_refused(source, written, option, value):
+    file, _ = written
+    with pytest.raises(ValueError, match=f'--{option}={value} does not apply to --partition={file}'):
+        make_scenario(source, partition=str(file), **{option: value})
+
+
+def test_scenarios_that_draw_their_examples_read_no_partition(written):
+    with pytest.raises(ValueError, match=r'--partition=.* does not apply to --scenario=digits_domains'):
+        make_scenario('digits_domains', partition=str(written[0]))
