@@ -11,7 +11,6 @@ import numpy as np
 
 from fedjax_fair.core.types import Array, Cohort
 from fedjax_fair.data.federation import Federation
-from fedjax_fair.data.records import Records, write_records
 
 Take = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]  # rows -> their x and y
 
@@ -37,6 +36,8 @@ def room_for(sizes: np.ndarray, cohort: int) -> int:
 
 def on_disk(federation: Federation, folder: pathlib.Path) -> Take:
     """The federation's examples written to (or found in) an array_record file."""
+    from fedjax_fair.data.records import Records, write_records  # a library for those who have examples on disk
+
     if not folder.exists():
         write_records(folder, federation.x, federation.y)
     return Records(folder).take

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
-import grain
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
@@ -47,6 +46,8 @@ def _in_threads(work: Callable[[int], T], count: int, title: str) -> Iterator[T]
 
     Threads suffice: hashing, decoding and resizing, where the time goes, let other threads run.
     """
+    import grain  # takes a second to import, for those who have image files
+
     threads = len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count() or 1
     options = grain.ReadOptions(num_threads=threads, prefetch_buffer_size=4 * threads)
     results = grain.MapDataset.range(count).map(work).to_iter_dataset(options)
