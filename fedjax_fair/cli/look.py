@@ -31,7 +31,11 @@ FILES = 'FILE.json for the partition, or a directory (default: runs/partition-<n
 
 
 def inspect(argument: str, values: flags.FlagValues) -> int:
-    """Show what data hold and what is wrong with them; exit code 1 if results would be wrong."""
+    """Show what data hold and what is wrong with them; exit code 1 if results would be wrong.
+
+    That is so where data cannot be read, or where a problem is grave, see :mod:`fedjax_fair.data.problems`; warnings
+    leave it 0.
+    """
     spec = source_of(argument, SOURCES)
     kind, _, path = spec.partition(':')
     console = _console()

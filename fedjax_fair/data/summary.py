@@ -151,7 +151,7 @@ def _label_axes(federation: Federation, bubbles, bars, order: np.ndarray) -> Non
 
 
 def contact_sheet(federation: Federation, path: str | os.PathLike, per_class: int = 2) -> None:
-    """Draw ``per_class`` training images of every class (at most 12 classes) for every group, or for the whole.
+    """Draw ``per_class`` rows of training images of every class (at most 12) for every group, or for the whole.
 
     Features without an image shape are an error, points in the plane are drawn as points.
     """
@@ -161,7 +161,8 @@ def contact_sheet(federation: Federation, path: str | os.PathLike, per_class: in
         raise ValueError(f'{federation.name} holds features of shape {federation.x.shape[1:]}, not images to draw')
     groups = federation.groups or ('all clients',)
     rows = [_rows(federation, g) for g in range(len(groups))]
-    draw_sheet(path, federation.x, _class_flags(federation), rows, groups, _class_names(federation), per_class)
+    masks = federation.y if federation.y.ndim == 3 else None
+    draw_sheet(path, federation.x, _class_flags(federation), rows, groups, _class_names(federation), per_class, masks)
 
 
 def draw_sheet(
