@@ -28,10 +28,11 @@ class RowStore:
         self._thread = concurrent.futures.ThreadPoolExecutor(1)
         self._coming: tuple[np.ndarray, concurrent.futures.Future] | None = None
         self._going: tuple[np.ndarray, PyTree] | None = None
+        self._written: concurrent.futures.Future | None = None
 
     def tables(self) -> PyTree:
         """All rows as they are now, once everything asked for has been written."""
-        self._thread.submit(lambda: None).result()
+        self._finish_writing()
         return jax.tree.unflatten(self._structure, self._tables)
 
     def load(self, tables: PyTree) -> None:
@@ -58,8 +59,14 @@ class RowStore:
 
     def keep(self, ids: np.ndarray, rows: PyTree) -> None:
         """Write the rows of a round, as soon as they are computed."""
+        self._finish_writing()  # of the round before
         self._going = (ids, rows)
-        self._thread.submit(self._write, ids, jax.tree.leaves(rows))
+        self._written = self._thread.submit(self._write, ids, jax.tree.leaves(rows))
+
+    def _finish_writing(self) -> None:
+        """Wait until all that was kept is written; what went wrong there is raised here."""
+        if self._written is not None:
+            self._written.result()
 
     def _placed(self, leaves: Sequence) -> PyTree:
         return jax.tree.unflatten(self._structure, jax.device_put(list(leaves), self._placement))
