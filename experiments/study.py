@@ -17,7 +17,7 @@ from absl import app, flags
 from fedjax_fair.cli import settings
 from fedjax_fair.cli.main import guarded
 from fedjax_fair.cli.mistakes import fail, one_line
-from fedjax_fair.data import SOURCES
+from fedjax_fair.data import SOURCES, Federation
 from fedjax_fair.data.options import named_paths
 from fedjax_fair.methods import RECIPES, make_methods, resolve_hyper
 from fedjax_fair.training import Config, load_federation, output, results, run, use_host_devices
@@ -25,6 +25,7 @@ from fedjax_fair.training.cache import use_compilation_cache
 from fedjax_fair.training.config import check
 from fedjax_fair.training.setup import checked
 
+CHUNK = 1024  # examples that are read at once
 Cell = tuple[float, float]  # mean and standard deviation
 
 
@@ -84,7 +85,7 @@ class Study:
             'test': [int(n) for n in federation.tests.mask.sum(1)],
             'validation': [] if kept is None else [int(n) for n in kept.mask.sum(1)],
             'shape': list(federation.x.shape[1:]),
-            'sha256': {path.name: sha256(path) for path in files(self.config.scenario)},
+            'sha256': digests(self.config.scenario, federation),
         }
 
 
@@ -105,14 +106,23 @@ def sha256(path: pathlib.Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def files(scenario: str) -> list[pathlib.Path]:
-    """The files a scenario reads: those it names, or all in the folder it names."""
-    named = re.search(rf'(?:{"|".join(SOURCES)}|office_caltech):(.*)', scenario)
-    return [
-        file
-        for path in (named_paths(named[1]) if named else [])
-        for file in (sorted(path.iterdir()) if path.is_dir() else [path])
-    ]
+def digests(scenario: str, federation: Federation) -> dict[str, str]:
+    """SHA-256 of the files a scenario names, or that lie in the folder it names.
+
+    Sources of many files, in folders of folders, in lists or prepared elsewhere, have one of their training examples.
+    """
+    found = re.search(rf'({"|".join(SOURCES)}|office_caltech):(.*)', scenario)
+    if found is None:
+        return {}
+    named = named_paths(found[2])
+    files = [file for path in named for file in (sorted(path.iterdir()) if path.is_dir() else [path])]
+    if found[1] != 'csv' and all(file.is_file() for file in files):
+        return {file.name: sha256(file) for file in files}
+    digest = hashlib.sha256(str((federation.x.shape, federation.x.dtype)).encode())
+    for start in range(0, len(federation.x), CHUNK):
+        digest.update(np.ascontiguousarray(federation.x[start : start + CHUNK]).data)
+    digest.update(np.ascontiguousarray(federation.y).data)
+    return {'training examples': digest.hexdigest()}
 
 
 def cell(value: Cell) -> str:

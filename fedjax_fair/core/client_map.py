@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -169,6 +170,14 @@ def device_memory() -> int | None:
     """Bytes of one device's own memory; None where devices share the host's."""
     stats = jax.local_devices()[0].memory_stats()
     return (stats or {}).get('bytes_limit')
+
+
+def host_memory() -> int | None:
+    """Bytes of the machine's memory; None where the system does not tell."""
+    try:
+        return os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES')
+    except (AttributeError, ValueError):
+        return None
 
 
 def within_memory(client_map: ClientMap, model_bytes: int, clients: int, limit: int | None) -> ClientMap:

@@ -10,6 +10,7 @@ from fedjax_fair.data.pool import Pool
 from fedjax_fair.data.summary import class_flags, draw_sheet
 
 SPLIT_NAMES = ('training', 'test')
+CHUNK = 1024  # examples looked at at once
 MANY_GROUPS = 6  # more than these have one row of images each
 
 
@@ -38,7 +39,7 @@ def facts(pool: Pool) -> dict[str, str]:
     found = {
         'examples': f'{len(x)}: {len(x) - tested} for training, {tested} for testing{unused}',
         'inputs': f'{"x".join(map(str, x.shape[1:]))} {x.dtype}',
-        'values': f'{x.min():g} to {x.max():g}, mean {x.mean(dtype=np.float64):.4g}',
+        'values': '{:g} to {:g}, mean {:.4g}'.format(*_values(x)),
         'task': f'{pool.task}, {pool.num_classes} classes',
         'sites': f'{len(pool.groups)}' if pool.groups else 'none',
         'groups': 'none (slides, patients)',
@@ -47,6 +48,13 @@ def facts(pool: Pool) -> dict[str, str]:
         sizes = np.unique(pool.cluster_of, return_counts=True)[1]
         found['groups'] = f'{len(sizes)} (slides, patients), of {sizes.min()} to {sizes.max()} examples'
     return found
+
+
+def _values(x: np.ndarray) -> tuple[float, float, float]:
+    """The smallest, the largest and the mean value, of a part at a time: examples may be in a file."""
+    parts = (x[start : start + CHUNK] for start in range(0, len(x), CHUNK))
+    low, high, total = zip(*((p.min(), p.max(), p.sum(dtype=np.float64)) for p in parts), strict=True)
+    return float(min(low)), float(max(high)), sum(total) / x.size
 
 
 def pool_sheet(pool: Pool, path: str | os.PathLike) -> None:

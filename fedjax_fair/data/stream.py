@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+import shutil
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -16,13 +17,17 @@ Take = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]  # rows -> their x 
 
 
 class Streamed(NamedTuple):
-    """The examples of one cohort: flat as in :class:`~fedjax_fair.data.federation.Examples`, its clients' alone."""
+    """The examples of one cohort: flat as in :class:`~fedjax_fair.data.federation.Examples`, its clients' alone.
+
+    ``places`` say where the clients' rows stand, as in :class:`~fedjax_fair.core.types.Cohort`.
+    """
 
     ids: Any
     sizes: Any
     where: Any
     x: Any
     y: Any
+    places: Any = None
 
 
 def room_for(sizes: np.ndarray, cohort: int) -> int:
@@ -35,11 +40,11 @@ def room_for(sizes: np.ndarray, cohort: int) -> int:
 
 
 def on_disk(federation: Federation, folder: pathlib.Path) -> Take:
-    """The federation's examples written to (or found in) an array_record file."""
+    """The federation's examples written to an array_record file in this folder, whatever it held before."""
     from fedjax_fair.data.records import Records, write_records  # a library for those who have examples on disk
 
-    if not folder.exists():
-        write_records(folder, federation.x, federation.y)
+    shutil.rmtree(folder, ignore_errors=True)
+    write_records(folder, federation.x, federation.y)
     return Records(folder).take
 
 
@@ -64,11 +69,10 @@ def _padded(values: np.ndarray, room: int) -> np.ndarray:
     return out
 
 
-def streamed_cohort(data: Streamed, mask: Array | None, num_clients: int, own_rows: bool) -> Cohort:
-    """The cohort whose examples these are; ``own_rows``: the state holds the rows of this cohort alone."""
+def streamed_cohort(data: Streamed, mask: Array | None, num_clients: int) -> Cohort:
+    """The cohort whose examples these are."""
     here = data.ids < num_clients
     mask = here if mask is None else mask & here
     sizes = jnp.where(mask, data.sizes, 0)
     ex_mask = jnp.arange(data.where.shape[1], dtype=sizes.dtype)[None] < sizes[:, None]
-    places = jnp.arange(data.ids.shape[0], dtype=data.ids.dtype) if own_rows else None
-    return Cohort(data.ids, mask, data.x, data.y, data.where, ex_mask, places)
+    return Cohort(data.ids, mask, data.x, data.y, data.where, ex_mask, data.places)

@@ -90,6 +90,7 @@ class _Runner:
                 self._stop()
             self.checkpoints.close()
             summaries = self._finish()
+            self.supply.close()
             if stop.asked:
                 raise self._interrupted(f'results in {self.out}')
         for line in results.failure_lines(summaries, self.x.points):
@@ -178,13 +179,15 @@ class _Runner:
 
     def _found(self, kinds: tuple[str, ...], display: Display, tests, why: str = 'evaluation') -> dict[str, Any]:
         """Metrics of these kinds of model; their program is compiled when it is first needed."""
-        name, pieces = f'{why} of {" and ".join(kinds)} models', []
-        for ids, args in self.supply.evaluations(self.states, tests, kinds):
+        pieces = []
+        for piece in self.supply.evaluations(self.states, tests, kinds):
+            name = f'{why} of {" and ".join(piece.kinds)} models'
             if name not in self.evaluators:
                 with display.compiling(name) as clock:
-                    self.evaluators[name] = self.x.program.evaluate.lower(*args, kinds=kinds).compile()
+                    lowered = self.x.program.evaluate.lower(*piece.arguments, kinds=piece.kinds)
+                    self.evaluators[name] = lowered.compile()
                 self.tallies['compile_seconds'] += clock.seconds
-            pieces.append((ids, jax.device_get(self.evaluators[name](*args))))
+            pieces.append((piece.ids, jax.device_get(self.evaluators[name](*piece.arguments))))
         return joined(pieces)
 
     def _checkpoint(self) -> None:

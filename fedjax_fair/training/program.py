@@ -125,12 +125,10 @@ def _quick_to_compile() -> dict[str, str] | None:
     return {'xla_backend_optimization_level': '1'} if jax.default_backend() == 'cpu' else None
 
 
-def _cohort(algorithm: Algorithm, state: FedState, data: Examples | Streamed, ids: Array, mask: Array | None) -> Cohort:
+def _cohort(algorithm: Algorithm, data: Examples | Streamed, ids: Array, mask: Array | None) -> Cohort:
     if isinstance(data, Examples):
         return cohort_of(data, ids, mask)
-    tables = jax.tree.leaves(state.clients)
-    own_rows = bool(tables) and tables[0].shape[0] < algorithm.run.num_clients
-    return streamed_cohort(data, mask, algorithm.run.num_clients, own_rows)
+    return streamed_cohort(data, mask, algorithm.run.num_clients)
 
 
 def _rounds(factory, sampler: Sampler, dropout, horizon: int, shared, lane: Lane, state: FedState, own=None):
@@ -143,7 +141,7 @@ def _rounds(factory, sampler: Sampler, dropout, horizon: int, shared, lane: Lane
         key = sampling_key(lane.seed, state.round)
         ids = sampler(key, state.round) if own is None else own.ids
         mask = survivors(jax.random.fold_in(key, 1), ids, dropout)
-        cohort = _cohort(algorithm, state, data, ids, mask)
+        cohort = _cohort(algorithm, data, ids, mask)
         state, metrics = algorithm.round(state, cohort, key_of(lane.seed, ORDER))
         dropped = ~mask & (ids < algorithm.run.num_clients)
         return state, metrics | {'dropped': jnp.sum(dropped.astype(metrics['clients'].dtype))}
@@ -164,5 +162,5 @@ def _evaluate(factory, kinds: tuple[str, ...], shared, lane: Lane, state: FedSta
     cohort: Any = None
     if data is not None:
         everyone = jnp.arange(algorithm.run.num_clients, dtype=jnp.int32)
-        cohort = _cohort(algorithm, state, data, everyone, None)
+        cohort = _cohort(algorithm, data, everyone, None)
     return algorithm.evaluate(state, tests, kinds, cohort, key_of(lane.seed, ADAPT))

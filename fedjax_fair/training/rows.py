@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import concurrent.futures
+import math
 import pathlib
+import shutil
 from collections.abc import Sequence
 
 import jax
@@ -55,6 +57,7 @@ class RowStore:
 
     def take(self, ids: np.ndarray) -> PyTree:
         """Rows of clients ``ids[lanes, C]`` outside of rounds."""
+        self._finish_writing()
         return self._placed(self._thread.submit(self._read, ids).result())
 
     def keep(self, ids: np.ndarray, rows: PyTree) -> None:
@@ -88,6 +91,9 @@ def _table(first: np.ndarray, clients: int, folder: pathlib.Path | None, number:
     if folder is None:
         return np.broadcast_to(first, shape).copy()
     folder.mkdir(parents=True, exist_ok=True)
+    need, free = math.prod(shape) * first.dtype.itemsize, shutil.disk_usage(folder).free
+    if need > free:  # a mapped file that outgrows its disk would end the process without a word
+        raise ValueError(f'--rows=disk needs {need / 1e9:.1f} GB, but {free / 1e9:.1f} GB are free in {folder}')
     table = np.lib.format.open_memmap(folder / f'{number}.npy', 'w+', first.dtype, shape)
     table[:] = first
     return table

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import pathlib
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from fedjax_fair.training.setup import Experiment
 
 STORES = ('auto', 'device', 'host', 'disk')
+Kinds = tuple[str, ...]
 Log = dict[str, np.ndarray]  # numbers of every round, [lanes, rounds]
 
 
@@ -49,14 +50,25 @@ class Supply(Protocol):
     def advance(self, states: FedState, n: int) -> tuple[FedState, Log]:
         """Run ``n`` rounds; none of them compiles the program."""
 
-    def evaluations(self, states: FedState, tests: Tests, kinds: Sequence[str]) -> Iterator[tuple[Any, tuple]]:
-        """Which clients are evaluated (None: all), and the arguments of the program, piece by piece."""
+    def evaluations(self, states: FedState, tests: Tests, kinds: Kinds) -> Iterator[Piece]:
+        """What the program is to be asked, piece by piece."""
 
     def whole(self, states: FedState) -> FedState:
         """The states with the rows of all clients."""
 
     def adopt(self, states: FedState) -> FedState:
         """Go on from states that :meth:`whole` gave."""
+
+    def close(self) -> None:
+        """Remove what was kept for the run alone."""
+
+
+class Piece(NamedTuple):
+    """One evaluation: of which kinds of model, of which clients (None: all), and the arguments of the program."""
+
+    kinds: Kinds
+    ids: np.ndarray | None
+    arguments: tuple
 
 
 class Resident:
@@ -72,13 +84,16 @@ class Resident:
         states, log = self.program.advance(self.lanes, states, self.data, jnp.asarray(n, jnp.int32))
         return states, {name: np.asarray(value)[:, :n] for name, value in jax.device_get(log).items()}
 
-    def evaluations(self, states: FedState, tests: Tests, kinds: Sequence[str]) -> Iterator[tuple[Any, tuple]]:
-        yield None, (self.lanes, states, tests, self.data if 'adapted' in kinds else None)
+    def evaluations(self, states: FedState, tests: Tests, kinds: Kinds) -> Iterator[Piece]:
+        yield Piece(kinds, None, (self.lanes, states, tests, self.data if 'adapted' in kinds else None))
 
     def whole(self, states: FedState) -> FedState:
         return states
 
     adopt = whole
+
+    def close(self) -> None:
+        pass
 
 
 class Streaming:
@@ -89,11 +104,12 @@ class Streaming:
 
     def __init__(self, x: Experiment, out: pathlib.Path):
         self.program, self.lanes, self.federation = x.program, x.lanes, x.federation
-        self.storage, self.out = x.storage, out
+        self.storage = x.storage
         self.ids = np.asarray(x.program.sample(x.lanes, jnp.arange(x.config.rounds, dtype=jnp.int32)))
         self.room = room_for(x.federation.sizes, self.cohort)
-        on_file = x.storage.examples == 'disk'
-        self.take = on_disk(x.federation, out / 'examples') if on_file else in_memory(x.federation)
+        self.folders = {name: out / name for name in ('examples', 'rows') if getattr(x.storage, name) == 'disk'}
+        on_file = 'examples' in self.folders
+        self.take = on_disk(x.federation, self.folders['examples']) if on_file else in_memory(x.federation)
         self.store: RowStore | None = None
         self.upcoming: Iterator[Streamed] | None = None
 
@@ -105,14 +121,14 @@ class Streaming:
         if self.storage.rows == 'device':
             return self.program.init(self.lanes)
         states = self.program.init(self.lanes, self.cohort)
-        folder = self.out / 'rows' if self.storage.rows == 'disk' else None
-        self.store = RowStore(states.clients, self.federation.num_clients, folder)
+        self.store = RowStore(states.clients, self.federation.num_clients, self.folders.get('rows'))
         return states
 
     def advance(self, states: FedState, n: int) -> tuple[FedState, Log]:
         first = int(np.asarray(states.round)[0])
         if n == 0:
-            return self.program.advance(self.lanes, states, self._load(first), jnp.asarray(0, jnp.int32))[0], {}
+            data = _on_device(self._load(first))
+            return self.program.advance(self.lanes, states, data, jnp.asarray(0, jnp.int32))[0], {}
         if self.upcoming is None:
             self.upcoming = self._cohorts(first)
         logs: list[dict[str, Any]] = []
@@ -124,7 +140,7 @@ class Streaming:
         return states, {name: np.concatenate([log[name][:, :1] for log in found], 1) for name in found[0]}
 
     def _round(self, states: FedState, number: int) -> tuple[FedState, dict[str, Any]]:
-        data = next(self.upcoming)  # type: ignore[arg-type]
+        data = _on_device(next(self.upcoming))  # type: ignore[arg-type]
         if self.store is not None:
             following = self.ids[number + 1] if number + 1 < len(self.ids) else None
             states = states._replace(clients=self.store.bring(self.ids[number], following))
@@ -144,21 +160,24 @@ class Streaming:
         return self._gathered(self.ids[min(number, len(self.ids) - 1)])
 
     def _gathered(self, ids: np.ndarray) -> Streamed:
+        """One cohort of every lane, in host memory."""
         lanes = [gathered(self.federation, self.take, own, self.room) for own in ids]
-        return jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *lanes)
+        places = None if self.store is None else np.arange(self.cohort, dtype=np.int32)
+        return jax.tree.map(lambda *leaves: np.stack(leaves), *(own._replace(places=places) for own in lanes))
 
-    def evaluations(self, states: FedState, tests: Tests, kinds: Sequence[str]) -> Iterator[tuple[Any, tuple]]:
-        """Where an evaluation needs what is not on the device, clients are evaluated cohort by cohort."""
-        if 'adapted' not in kinds and (self.store is None or 'deployed' not in kinds):
-            yield None, (self.lanes, states, tests, None)
-            return
+    def evaluations(self, states: FedState, tests: Tests, kinds: Kinds) -> Iterator[Piece]:
+        """What needs nothing but the device at once, the rest cohort by cohort."""
+        away = tuple(kind for kind in kinds if kind == 'adapted' or (kind == 'deployed' and self.store is not None))
+        if here := tuple(kind for kind in kinds if kind not in away):
+            yield Piece(here, None, (self.lanes, states, tests, None))
         clients = self.federation.num_clients
-        for start in range(0, clients, self.cohort):
+        for start in range(0, clients if away else 0, self.cohort):
             ids = np.arange(start, start + self.cohort, dtype=np.int32)
             everywhere = np.broadcast_to(np.minimum(ids, clients), (len(self.lanes.seed), self.cohort))
             if self.store is not None:
                 states = states._replace(clients=self.store.take(everywhere))
-            yield ids[ids < clients], (self.lanes, states, tests, self._gathered(everywhere))
+            data = _on_device(self._gathered(everywhere))
+            yield Piece(away, ids[ids < clients], (self.lanes, states, tests, data))
 
     def whole(self, states: FedState) -> FedState:
         return states if self.store is None else states._replace(clients=self.store.tables())
@@ -170,14 +189,23 @@ class Streaming:
         first = int(np.asarray(states.round)[0])
         return states._replace(clients=self.store.take(self.ids[min(first, len(self.ids) - 1)]))
 
+    def close(self) -> None:
+        for folder in self.folders.values():
+            shutil.rmtree(folder, ignore_errors=True)
 
-def joined(pieces: Sequence[tuple[Any, Mapping[str, PyTree]]]) -> dict[str, PyTree]:
+
+def _on_device(data: Streamed) -> Streamed:
+    return jax.tree.map(jnp.asarray, data)
+
+
+def joined(pieces: Sequence[tuple[np.ndarray | None, Mapping[str, PyTree]]]) -> dict[str, PyTree]:
     """The metrics of clients that were evaluated in pieces, as if all at once."""
-    found = jax.tree.map(np.array, dict(pieces[0][1]))
-    for ids, piece in pieces[1:]:
-        for kind in set(piece) - {'global'}:
-            for name, value in piece[kind].items():
-                found[kind][name][:, ids] = value[:, ids]
+    found: dict[str, PyTree] = {}
+    for ids, piece in pieces:
+        for kind, metrics in piece.items():
+            known = found.setdefault(kind, jax.tree.map(np.array, metrics))
+            for name, value in metrics.items() if ids is not None else ():
+                known[name][:, ids] = value[:, ids]
     return found
 
 
@@ -188,11 +216,12 @@ def choose(examples: str, rows: str, federation: Federation, algorithm: Algorith
     """
     row = jax.eval_shape(lambda key: algorithm.init(key, None, 1), jax.random.key(0)).clients
     row_bytes, serves = lanes * num_bytes(row) * federation.num_clients, algorithm.facts['serves']
-    limit = (mapping.device_memory() or _host_memory()) // 4
+    host = mapping.host_memory() or 2**60
+    limit = (mapping.device_memory() or host) // 4
     partial = 2 * cohort <= federation.num_clients
     if rows == 'auto':
         away = row_bytes > limit and partial and not serves and examples != 'device'
-        rows = ('host' if row_bytes < _host_memory() // 2 else 'disk') if away else 'device'
+        rows = ('host' if row_bytes < host // 2 else 'disk') if away else 'device'
     elif rows != 'device' and serves:
         raise ValueError(f'--rows={rows}: {serves} makes its model of the rows of all clients; choose --rows=device')
     rows = 'device' if not row_bytes else rows
@@ -202,7 +231,3 @@ def choose(examples: str, rows: str, federation: Federation, algorithm: Algorith
     if rows != 'device' and examples == 'device':
         raise ValueError(f'--rows={rows} needs --examples=host or --examples=disk')
     return Storage(examples, rows)
-
-
-def _host_memory() -> int:
-    return os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES')

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -131,7 +130,7 @@ def lanes_that_fit(lane_bytes: int, memory: int) -> int:
 
 
 def _memory() -> int:
-    return mapping.device_memory() or os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES')
+    return mapping.device_memory() or mapping.host_memory() or 2**40
 
 
 def _pieces(lanes: Lane, chunk: int | None) -> list[Lane]:

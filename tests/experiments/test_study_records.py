@@ -41,3 +41,14 @@ def test_a_record_names_files_and_never_where_they_lie(folder, tmp_path, monkeyp
     assert record['command'].endswith(f' --table=1 --scenario={shown} --out=out')
     assert record['data']['name'] == 'npz:own' and record['data']['train'] == [8, 8]
     assert record['data']['sha256'] == {'own.npz': hashlib.sha256(path.read_bytes()).hexdigest()}
+
+
+def test_sources_of_many_files_are_known_by_their_examples(tmp_path):
+    for name in ('a', 'b'):
+        np.savez(tmp_path / f'{name}.npz', images=np.zeros((20, 4), np.float32), labels=np.arange(20) % 2)
+    scenario = f'domains:one=npz:{tmp_path}/a.npz,two=npz:{tmp_path}/b.npz'
+    before = Study(Config(scenario=scenario), tmp_path).data()['sha256']
+    assert list(before) == ['training examples'] and len(before['training examples']) == 64
+    np.savez(tmp_path / 'b.npz', images=np.ones((20, 4), np.float32), labels=np.arange(20) % 2)
+    after = Study(Config(scenario=scenario, data_seed=1), tmp_path).data()['sha256']
+    assert after != before

@@ -38,6 +38,23 @@ def test_where_things_are_changes_nothing(few, recipe, tmp_path, read):
         assert_same(*(finished(folder)[1] for folder in (tmp_path / 'device', here)))
 
 
+def test_everybody_in_another_order(few, tmp_path, read):
+    """Tables of a cohort of all clients are in the order of the cohort, not of the clients' numbers."""
+    few = dataclasses.replace(few, recipe='scaffold', sampler='size', participation=1.0, rounds=2, dropout=0.0)
+    for name, rows in (('device', 'device'), ('host', 'host')):
+        run(dataclasses.replace(few, examples=name, rows=rows), tmp_path / name, quiet=True)
+    assert read(tmp_path / 'device' / 'metrics.jsonl') == read(tmp_path / 'host' / 'metrics.jsonl')
+
+
+def test_nothing_is_left_of_what_was_kept_for_the_run(few, tmp_path):
+    run(
+        dataclasses.replace(few, recipe='scaffold', examples='disk', rows='disk', rounds=1),
+        tmp_path / 'out',
+        quiet=True,
+    )
+    assert not {'examples', 'rows'} & {path.name for path in (tmp_path / 'out').iterdir()}
+
+
 def test_a_stopped_run_goes_on_whatever_keeps_its_rows(few, tmp_path, read):
     few = dataclasses.replace(few, recipe='scaffold')
     run(few, tmp_path / 'whole', quiet=True)

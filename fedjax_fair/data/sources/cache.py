@@ -61,8 +61,8 @@ def new_array(path: pathlib.Path, shape: tuple[int, ...]) -> np.memmap:
     return np.lib.format.open_memmap(path, 'w+', np.dtype(np.uint8), shape)
 
 
-def _open(path: pathlib.Path) -> np.ndarray:
-    return np.asarray(np.load(path, mmap_mode='r', allow_pickle=False))
+def _open(path: pathlib.Path) -> np.memmap:
+    return np.load(path, mmap_mode='r', allow_pickle=False)
 
 
 def _write(entry: pathlib.Path, make: Make) -> None:

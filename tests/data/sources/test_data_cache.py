@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from pictures import save, save_all, save_pixels
 
+from fedjax_fair.data import make_scenario
+from fedjax_fair.data.on_file import OnFile
 from fedjax_fair.data.sources import cache, decode, read_pool
 
 
@@ -117,3 +119,10 @@ def test_places_without_room_are_named(root, tmp_path, monkeypatch):
     monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path / 'file'))
     with pytest.raises(ValueError, match=r'nothing can be kept in .*XDG_CACHE_HOME names another place'):
         images(root)
+
+
+def test_decoded_images_stay_in_their_file(root):
+    """However large: neither the split nor the federation reads them."""
+    data = make_scenario(f'folders:{root}', num_clients=2, split_by='iid')
+    assert isinstance(data.x, OnFile) and len(data.x) == data.sizes.sum()
+    np.testing.assert_array_equal(data.arrays().x, np.stack([data.x[k] for k in range(len(data.x))]))
