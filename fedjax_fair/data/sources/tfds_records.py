@@ -17,7 +17,7 @@ import numpy as np
 from PIL import Image
 
 from fedjax_fair.data.parts import Part
-from fedjax_fair.data.prepared import library, short
+from fedjax_fair.data.prepared import short, tfds_library
 from fedjax_fair.data.resize import resize_images, resize_masks
 from fedjax_fair.data.sources.found import Arrays
 from fedjax_fair.data.sources.npz import checked_labels, checked_masks
@@ -50,7 +50,7 @@ def decode_splits(name: str, builder: Any, roles: Roles, splits: Mapping[str, in
 
 def _undecoded(features: Any) -> dict[str, Any]:
     """Decoders that leave images encoded."""
-    tfds = library()
+    tfds = tfds_library()
     nested = {name: _undecoded(f) for name, f in features.items() if isinstance(f, tfds.features.FeaturesDict)}
     images = {name: tfds.decode.SkipDecoding() for name, f in features.items() if isinstance(f, tfds.features.Image)}
     return nested | images

@@ -1,5 +1,6 @@
 """Data sets of TensorFlow Datasets: prepared by our command, read by our source, without TensorFlow or a network."""
 
+import json
 import shutil
 import subprocess
 import sys
@@ -264,6 +265,32 @@ def test_code_that_a_description_names_is_not_imported(own, monkeypatch, key):
     assert 'stranger_in_features' in text
     features.write_text(text.replace('pythonClassName', key))
     one_line(read, 'stranger_in_features')
+
+
+FEATURES = 'tensorflow_datasets.core.features.features_dict.FeaturesDict'
+STRANGER = {'type': 'stranger_in_features.C', 'content': {}}
+PROTO = {'pythonClassName': 'stranger_in_features.C', 'tensor': {'shape': {}, 'dtype': 'int64'}}
+
+
+@pytest.mark.parametrize(
+    'hidden',
+    [
+        {'pythonClassName': FEATURES, 'jsonFeature': {'json': json.dumps({'x': STRANGER})}},
+        {'python_class_name': FEATURES, 'json_feature': {'json': f' {json.dumps({"x": STRANGER})}'}},
+        {
+            'type': FEATURES,
+            'proto_cls': 'tensorflow_datasets.FeaturesDict',
+            'content': json.dumps({'features': {'x': PROTO}}),
+        },
+    ],
+)
+def test_code_that_is_named_in_a_text_of_a_description_is_not_imported(own, monkeypatch, hidden):
+    place, read = own
+    (place / 'stranger_in_features.py').write_text('raise SystemExit("imported")')
+    monkeypatch.syspath_prepend(place)
+    (place / 'features.json').write_text(json.dumps(hidden))
+    one_line(read, 'stranger_in_features.C, a class from outside')
+    assert 'stranger_in_features' not in sys.modules
 
 
 @pytest.mark.parametrize(
