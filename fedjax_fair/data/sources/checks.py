@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 
 from fedjax_fair.data.sources.table import Table
-
-
-def one_of(option: str, value: str, choices: Iterable[str]) -> None:
-    """Refuse a value of ``--source_options`` that is not among its choices."""
-    if value not in (choices := tuple(choices)):
-        raise ValueError(f'--source_options={option}={value}: choose one of {", ".join(choices)}')
 
 
 def numbers_below(table: Table, column: str, bound: int | None = None) -> np.ndarray:

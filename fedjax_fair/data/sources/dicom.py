@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from fedjax_fair.data.options import named_folder
+from fedjax_fair.data.options import one_path
 from fedjax_fair.data.parts import Part
 from fedjax_fair.data.resize import with_channels
 from fedjax_fair.data.sources.folders import class_folders
@@ -29,7 +29,7 @@ GREY, INVERTED, COLOUR = ('MONOCHROME1', 'MONOCHROME2'), 'MONOCHROME1', ('RGB', 
 def read_dicom(root: str) -> Arrays:
     """One part for all images of one shape."""
     where = f'--scenario=dicom:{root}'
-    folder = named_folder(root, where)
+    folder = one_path(root, where)
     files = class_folders(folder, image_files(folder, where, is_dicom), where)
     library('pydicom', where)
     found = for_each(lambda k: _read(folder / files.images[k], where), folder, files.images, 'reading DICOM files')
