@@ -6,6 +6,14 @@ import numpy as np
 
 from fedjax_fair.data.sources.table import Table
 
+LARGEST = 1024**3 // 4 // 3  # pixels of an image of any kind; Pillow's own limit
+
+
+def check_pixels(height: int, width: int) -> None:
+    """An image that would fill the memory is refused, before it is decoded."""
+    if height * width > LARGEST:
+        raise ValueError(f'its {height} x {width} pixels exceed the limit of {LARGEST}')
+
 
 def numbers_below(table: Table, column: str, bound: int | None = None) -> np.ndarray:
     """A column of whole numbers from 0 (some publishers write 1 as 1.0), all below ``bound``."""
