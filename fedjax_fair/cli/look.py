@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import pathlib
 import re
+from collections.abc import Iterator
 
 import numpy as np
 from absl import flags
@@ -15,7 +17,7 @@ from fedjax_fair.cli import settings
 from fedjax_fair.cli.mistakes import is_deliberate
 from fedjax_fair.data import SCENARIOS, SOURCES, Federation, contact_sheet, describe, draw_partition, read_pool
 from fedjax_fair.data.options import given
-from fedjax_fair.data.overview import SPLIT_NAMES, class_names, counts_of_classes, counts_of_sites, facts, pool_sheet
+from fedjax_fair.data.overview import SIDES, class_names, counts_of_classes, counts_of_sites, facts, pool_sheet
 from fedjax_fair.data.pool import Pool
 from fedjax_fair.data.problems import Problem, find_problems
 from fedjax_fair.data.sources.recognise import recognise
@@ -36,6 +38,8 @@ def inspect(argument: str, values: flags.FlagValues) -> int:
     That is so where data cannot be read, or where a problem is grave, see :mod:`fedjax_fair.data.problems`; warnings
     leave it 0.
     """
+    if values.out and not values.out.lower().endswith('.png'):
+        raise ValueError(f'--out={values.out}: the picture is a PNG; name a file that ends in .png')
     spec = source_of(argument, SOURCES)
     kind, _, path = spec.partition(':')
     console = _console()
@@ -52,7 +56,8 @@ def inspect(argument: str, values: flags.FlagValues) -> int:
     _print_facts(console, spec, pool)
     if pool.x.ndim == 4:
         out = _made(values.out or f'runs/inspect-{_file_name(spec)}.png')
-        pool_sheet(pool, out)
+        with _writing(out):
+            pool_sheet(pool, out)
         console.print(f'images: {out}', highlight=False, markup=False)
     problems = find_problems(pool)
     _print_problems(console, problems)
@@ -89,23 +94,32 @@ def source_of(argument: str, known: dict) -> str:
 
 def _pictures(federation: Federation, base: pathlib.Path) -> list[pathlib.Path]:
     clients, images = (_made(f'{base}-{what}.png') for what in ('clients', 'images'))
-    draw_partition(federation, clients)
+    with _writing(clients):
+        draw_partition(federation, clients)
     if federation.x.ndim != 4 and federation.x.shape[1:] != (2,):
         return [clients]
-    contact_sheet(federation, images)
+    with _writing(images):
+        contact_sheet(federation, images)
     return [clients, images]
 
 
 def _made(name: str) -> pathlib.Path:
     """A file's path, its folder made."""
     path = pathlib.Path(name)
-    try:
+    with _writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ValueError(f'--out={name} cannot be written: {error.strerror or error}') from None
     if path.is_dir():
         raise ValueError(f'--out={name} is a directory; name a file')
     return path
+
+
+@contextlib.contextmanager
+def _writing(path: pathlib.Path) -> Iterator[None]:
+    """What the system refuses is a mistake of the user, in one line."""
+    try:
+        yield
+    except OSError as error:
+        raise ValueError(f'--out={path} cannot be written: {error.strerror or error}') from None
 
 
 def _file_name(spec: str) -> str:
@@ -135,7 +149,7 @@ def _print_facts(console: Console, spec: str, pool: Pool) -> None:
 def _table(title: str, names, counts: np.ndarray) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2))
     table.add_column(title, style='cyan')
-    for split in SPLIT_NAMES:
+    for split in SIDES:
         table.add_column(split, justify='right')
     for name, row in zip(names, counts.tolist(), strict=True):
         table.add_row(name, *map(str, row))

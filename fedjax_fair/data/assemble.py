@@ -66,7 +66,7 @@ def federate(
     sets = [(pool.x[rows], pool.targets[rows]) for rows in dealt.tests]
     tests = stack_tests(sets, dealt.test_of, dealt.test_names)
     made = assemble(name, pool, dealt.clients, tests, pool.num_classes, dealt.groups, dealt.group_of, description)
-    return dataclasses.replace(made, partition=dealt._replace(examples=len(pool.y), labels_sha256=fingerprint(pool.y)))
+    return dataclasses.replace(made, partition=dealt._replace(examples=len(pool.y), examples_sha256=fingerprint(pool)))
 
 
 def deal(pool: Pool, name: str, split: Split, seed: int = 0, own_tests: int | None = None) -> Partition:

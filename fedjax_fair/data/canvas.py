@@ -23,8 +23,8 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def save(figure: Figure, path: str | os.PathLike) -> None:
-    """Write a PNG."""
-    figure.savefig(path, dpi=120, facecolor='white')
+    """Write a PNG, whatever the name of the file."""
+    figure.savefig(path, format='png', dpi=120, facecolor='white')
 
 
 def image_grid(

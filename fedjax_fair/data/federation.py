@@ -17,7 +17,7 @@ class Partition(NamedTuple):
 
     ``clients`` are the training examples of every client and ``tests`` those of every test set, named by
     ``test_names``; ``test_of[N]`` is each client's test set, ``group_of[N]`` its domain or site in ``groups``. The
-    source has ``examples`` examples, whose labels have the fingerprint ``labels_sha256``.
+    source has ``examples`` examples, whose fingerprint is ``examples_sha256``.
     """
 
     clients: list[np.ndarray]
@@ -27,7 +27,7 @@ class Partition(NamedTuple):
     groups: tuple[str, ...] = ()
     group_of: np.ndarray | None = None
     examples: int = 0
-    labels_sha256: str = ''
+    examples_sha256: str = ''
 
 
 @dataclasses.dataclass(frozen=True)

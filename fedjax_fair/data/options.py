@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import os
 import pathlib
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
+
+UNREAD = '-'  # in the place of a column or an array: the role is not read
+NEXT_PAIR = re.compile(r',(?=\s*(?:\w+\s*=|$))')
 
 
 def named_paths(text: str) -> list[pathlib.Path]:
@@ -17,41 +21,37 @@ def named_paths(text: str) -> list[pathlib.Path]:
     return [pathlib.Path(os.path.expandvars(part.strip())).expanduser() for part in text.split(',') if part.strip()]
 
 
-def one_path(text: str, kind: str) -> pathlib.Path:
-    """The one file or folder behind ``KIND:``, which must be there."""
+def one_path(
+    text: str, where: str, what: str = 'folder', is_there: Callable[[pathlib.Path], bool] = os.path.isdir
+) -> pathlib.Path:
+    """The one path that ``text`` names, at which there must be what it is to be; ``where`` begins the message."""
     paths = named_paths(text)
-    if len(paths) != 1 or not paths[0].exists():
-        raise ValueError(f'--scenario={kind}:{text}: no such file or folder')
+    if len(paths) != 1 or not is_there(paths[0]):
+        raise ValueError(f'{where}: no such {what}')
     return paths[0]
 
 
-def one_of(value: str, choices: Sequence[str], option: str) -> str:
+def one_of(option: str, value: str, choices: Iterable[str]) -> str:
     """The value of an option of a source that has but a few.
 
-    >>> one_of('coarse', ('fine', 'coarse'), 'labels')
+    >>> one_of('labels', 'coarse', ('fine', 'coarse'))
     'coarse'
     """
-    if value not in choices:
+    if value not in (choices := tuple(choices)):
         raise ValueError(f'--source_options={option}={value}: choose one of {", ".join(choices)}')
     return value
 
 
-def named_folder(text: str, where: str) -> pathlib.Path:
-    """The one folder that ``text`` names, which must be there; ``where`` begins the message if it is not."""
-    paths = named_paths(text)
-    if len(paths) != 1 or not paths[0].is_dir():
-        raise ValueError(f'{where}: no such folder')
-    return paths[0]
-
-
 def pairs(text: str | None, flag: str) -> dict[str, str]:
-    """``'name=value,name=value'`` of a flag as a dict.
+    """``'name=value,name=value'`` of a flag as a dict; a comma is part of a value where no ``name=`` follows it.
 
     >>> pairs('label=dx, site=hospital', 'source_options')
     {'label': 'dx', 'site': 'hospital'}
+    >>> pairs('group=^(P[0-9]{1,3})_', 'source_options')
+    {'group': '^(P[0-9]{1,3})_'}
     """
     found: dict[str, str] = {}
-    for pair in filter(str.strip, (text or '').split(',')):
+    for pair in filter(str.strip, NEXT_PAIR.split(text or '')):
         name, equals, value = (part.strip() for part in pair.partition('='))
         if not equals or not name or not value or name in found:
             raise ValueError(f'--{flag}={text} must be written name=value,name=value with different names')

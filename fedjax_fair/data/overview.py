@@ -9,7 +9,7 @@ import numpy as np
 from fedjax_fair.data.pool import Pool
 from fedjax_fair.data.summary import class_flags, draw_sheet
 
-SPLIT_NAMES = ('training', 'test')
+SIDES = ('training', 'test')
 CHUNK = 1024  # examples looked at at once
 MANY_GROUPS = 6  # more than these have one row of images each
 
@@ -64,7 +64,7 @@ def pool_sheet(pool: Pool, path: str | os.PathLike) -> None:
     """
     order = np.random.default_rng(0).permutation(len(pool.y))
     side = pool.origin if pool.groups else pool.held_out.astype(int)
-    groups = pool.groups or SPLIT_NAMES
+    groups = pool.groups or SIDES
     per_class = 2 if len(groups) <= MANY_GROUPS else 1
     rows = [order[side[order] == g] for g in range(len(groups))]
     names = class_names(pool)

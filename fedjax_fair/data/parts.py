@@ -21,7 +21,7 @@ EVERYONE = ''  # in the place of a site: test examples that belong to none and t
 
 
 class Part(NamedTuple):
-    """Pool read together: arrays of one length.
+    """Examples read together: arrays of one length.
 
     ``images`` are ``[T, H, W, C]`` or features ``[T, D]``, ``split`` holds TRAIN, TEST, VAL or UNKNOWN, ``site``
     names where each example comes from (EVERYONE for test examples that are nobody's), examples of equal ``group``
@@ -52,6 +52,7 @@ def merge(
     ``join_sites`` the sites that cannot be both trained on and tested become one, 'other': those that lack training or
     test examples, or where these are to be drawn have fewer than two groups (or examples, where there are no groups).
     """
+    left_out = sum(int((p.split == VAL).sum()) for p in parts)
     parts = [p for p in parts if (p.split != VAL).any()] or parts  # none of what is left out is resized or copied
     x = one_shape([p.images for p in parts], image_size)
     if len({p.labels.shape[1:] for p in parts}) > 1:
@@ -72,8 +73,22 @@ def merge(
     if len(rows := np.flatnonzero(split == UNKNOWN)):
         around = (None if a is None else a[rows] for a in (group_of, clusters))
         split[rows] = np.where(stratified_split(pool.strata[rows], seed, *around), TEST, TRAIN)
-    left_out = int((split == VAL).sum())
     return pool._replace(held_out=split == TEST, left_out=left_out).take(split != VAL)
+
+
+def groups_within(site: np.ndarray, group: np.ndarray) -> np.ndarray:
+    """Groups that are named after their site too: every hospital numbers its patients alone.
+
+    >>> groups_within(np.array(['north', 'south']), np.array([1, 1])).tolist()
+    ['north/1', 'south/1']
+    """
+    return np.char.add(np.char.add(site, '/'), group.astype(str))
+
+
+def at_site(part: Part, name: str) -> Part:
+    """The same examples as those of one site."""
+    site = np.full(len(part.labels), name)
+    return part._replace(site=site, group=None if part.group is None else groups_within(site, part.group))
 
 
 def _natural_task(y: np.ndarray, parts: Sequence[Part]) -> str:

@@ -72,7 +72,7 @@ def stratified_split(
 ) -> np.ndarray:
     """Hold out 20 % of the examples, of each class of each group: a boolean ``[T]``.
 
-    Pool of one cluster (slide, patient) stay on the same side; a cluster counts where its first example belongs.
+    Examples of one cluster (slide, patient) stay on the same side; a cluster counts where its first example belongs.
     A group of two or more clusters always gets a test example; a class with very few may stay wholly in training.
 
     >>> int(stratified_split(np.repeat([0, 1], 50), seed=0).sum())

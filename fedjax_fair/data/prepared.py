@@ -25,7 +25,7 @@ LIBRARY = 'tensorflow_datasets'
 LONGEST = 300  # characters of what another library says
 
 
-def library() -> types.ModuleType:
+def tfds_library() -> types.ModuleType:
     """TensorFlow Datasets, which takes a second to import, without its warnings."""
     os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')  # of TensorFlow, if it is there
     with warnings.catch_warnings():
@@ -36,7 +36,7 @@ def library() -> types.ModuleType:
 
 def open_prepared(name: str, data_dir: str = '') -> Any:
     """The builder of a prepared set, ``NAME[/CONFIG][:VERSION]``, by default in the folder of TensorFlow Datasets."""
-    where, tfds = f'--scenario=tfds:{name}', library()
+    where, tfds = f'--scenario=tfds:{name}', tfds_library()
     folder = _find(where, name, data_dir, _root(data_dir, tfds))
     try:
         foreign = [c for c in _classes(json.loads((folder / FEATURES).read_text())) if not c.startswith(f'{LIBRARY}.')]
@@ -52,7 +52,7 @@ def open_prepared(name: str, data_dir: str = '') -> Any:
 
 def prepare(name: str, data_dir: str = '') -> pathlib.Path:
     """Download a set and write it in a form that can be read at any place; returns where it is."""
-    where, tfds = f'data prepare {name}', library()
+    where, tfds = f'data prepare {name}', tfds_library()
     _parsed(name, where)
     try:
         with contextlib.redirect_stdout(io.StringIO()):  # it says much there; progress is on standard error
@@ -126,7 +126,13 @@ def _command(name: str, data_dir: str) -> str:
 
 
 def _classes(node: Any) -> Iterator[str]:
-    """Names of the Python classes that a description of features asks for; opening it imports them."""
+    """Names of the Python classes that a description of features asks for; opening it imports them.
+
+    Texts in it may be descriptions again, which are opened too.
+    """
+    if isinstance(node, str):
+        with contextlib.suppress(ValueError):  # most texts are no JSON
+            yield from _classes(json.loads(node))
     if isinstance(node, dict):
         yield from (node[k] for k in ('pythonClassName', 'python_class_name', 'type') if isinstance(node.get(k), str))
     for child in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():

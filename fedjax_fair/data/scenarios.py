@@ -45,6 +45,7 @@ class Scenario(NamedTuple):
 
     @property
     def options(self) -> tuple[str, ...]:
+        """The names of the options that it reads."""
         names = tuple(inspect.signature(self.make).parameters)[bool(self.argument) :]
         return tuple(name for name in names if name in self.flags or name not in FLAGS)
 
@@ -217,7 +218,7 @@ def office_caltech(
 
 def _of_files(pool: Pool, kind: str, paths: str, split: Split, seed: int, partition: str | None = None) -> Federation:
     names = pool.groups if kind == 'domains' else [pathlib.Path(path).stem for path in paths.split(',')]
-    return federate(pool, f'{kind}:' + '+'.join(names), split, seed, None, f'arrays of {paths}', partition)
+    return federate(pool, f'{kind}:' + '+'.join(names), split, seed, None, f'data of {paths}', partition)
 
 
 SCENARIOS: dict[str, Scenario] = {

@@ -1,8 +1,9 @@
 """A partition written down, so that two papers can use the very same one: ``--partition=FILE.json``.
 
-The file names every example by its place in the source. It holds the number of examples and a SHA-256 of their labels,
-so that a partition of other data is refused; images may be of another size than when it was drawn. Validation examples
-that a source leaves out have no place.
+The file names every example by its place in the source. It holds the number of examples and a SHA-256 of their labels
+and, where the source tells them, of which belong together (patients, slides), so that a partition of other data is
+refused; images may be of another size than when it was drawn. Of examples with neither, such as images with masks only,
+it can tell no more than their number. Validation examples that a source leaves out have no place.
 """
 
 from __future__ import annotations
@@ -20,12 +21,20 @@ from fedjax_fair.data.federation import Partition
 from fedjax_fair.data.options import named_paths
 from fedjax_fair.data.pool import Pool
 
-FORMAT, VERSION = 'fedjax-fair partition', 1
+FORMAT, VERSION = 'fedjax-fair partition', 2
 
 
-def fingerprint(y: np.ndarray) -> str:
-    """A SHA-256 of labels and their shape."""
-    return hashlib.sha256(f'{y.shape} int32 '.encode() + np.ascontiguousarray(y, '<i4').tobytes()).hexdigest()
+def fingerprint(pool: Pool) -> str:
+    """A SHA-256 of labels and, where that is known, of which examples belong together, whatever their names.
+
+    Sites are not in it: where some were joined a partition knows that, and the examples it is read with do not.
+    """
+    known = [pool.y]
+    if pool.cluster_of is not None:
+        _, first, cluster = np.unique(pool.cluster_of, return_index=True, return_inverse=True)
+        known.append(first[cluster])
+    parts = (f'{column.shape} int32 '.encode() + np.ascontiguousarray(column, '<i4').tobytes() for column in known)
+    return hashlib.sha256(b''.join(parts)).hexdigest()
 
 
 def write_partition(path: str | os.PathLike, partition: Partition, scenario: str, settings: Mapping[str, Any]) -> None:
@@ -56,10 +65,10 @@ def _compact(value: Any) -> str:
 def read_partition(path: str, pool: Pool) -> Partition:
     """The partition that a file holds of these examples; anything amiss is a ValueError of one line."""
     found = _load(path)
-    if (found.get('examples'), found.get('labels_sha256')) != (len(pool.y), fingerprint(pool.y)):
+    if (found.get('examples'), found.get('examples_sha256')) != (len(pool.y), fingerprint(pool)):
         raise ValueError(
             f'--partition={path} was drawn for other data: {found.get("examples")} examples of '
-            f'{found.get("scenario")}; here are {len(pool.y)}, with other labels'
+            f'{found.get("scenario")}; here are {len(pool.y)}, with other labels or patients'
         )
     try:
         partition = _parsed(found)
@@ -93,7 +102,7 @@ def _parsed(found: dict[str, Any]) -> Partition:
     test_of = _numbers('test_of', _list(found, 'test_of')).astype(np.int32)
     group_of = _numbers('group_of', _list(found, 'group_of')).astype(np.int32) if 'group_of' in found else None
     test_names, groups = (tuple(map(str, _list(found, name))) for name in ('test_names', 'groups'))
-    data = found['examples'], found['labels_sha256']
+    data = found['examples'], found['examples_sha256']
     return Partition(clients, tests, test_of, test_names, groups, group_of, *data)
 
 
@@ -130,7 +139,7 @@ def _check_examples(partition: Partition) -> None:
 
 
 def _check_whose(partition: Partition) -> None:
-    """Every client has a test set, and a group where there are groups."""
+    """Every client has a test set, and a group where there are groups, each of which has clients."""
     clients, tests = len(partition.clients), len(partition.tests)
     if len(partition.test_names) != tests:
         raise ValueError(f'{len(partition.test_names)} test_names for {tests} test sets')
@@ -138,3 +147,7 @@ def _check_whose(partition: Partition) -> None:
     for name, numbers, known in whose:
         if numbers is not None and (len(numbers) != clients or not np.isin(numbers, np.arange(known)).all()):
             raise ValueError(f'{name!r} must hold, for each of {clients} clients, a number below {known}')
+    if partition.groups and partition.group_of is None:
+        raise ValueError(f"{len(partition.groups)} 'groups' without 'group_of', the group of every client")
+    if idle := [name for g, name in enumerate(partition.groups) if g not in np.asarray(partition.group_of)]:
+        raise ValueError(f'the group {idle[0]!r} has no client')

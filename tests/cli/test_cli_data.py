@@ -159,6 +159,21 @@ def test_partition_of_examples_that_are_drawn(hospitals, monkeypatch, capsys):
     assert code == 2 and '--out=p.json: digits_domains draws its examples itself' in error
 
 
+@pytest.mark.parametrize('out', ['sheet.txt', 'sheet'])
+def test_a_sheet_is_a_png_by_name_before_anything_is_read(monkeypatch, capsys, out):
+    code, shown, error = leave(monkeypatch, capsys, 'inspect', 'npz:/nowhere.npz', f'--out={out}')
+    assert (code, shown) == (2, '') and f'--out={out}: the picture is a PNG; name a file that ends in .png' in error
+
+
+@pytest.mark.parametrize('words', [['inspect', '--out=a.png'], ['partition', '--out=p.json']])
+def test_a_picture_that_cannot_be_written(hospitals, monkeypatch, capsys, words):
+    for name in ('a.png', 'p-clients.png'):
+        pathlib.Path(name).symlink_to('/dev/full')
+    name, out = words
+    code, _, error = leave(monkeypatch, capsys, name, f'npz:{hospitals[0]}', out)
+    assert code == 2 and 'cannot be written: No space left on device' in error and error.count('\n') == 1
+
+
 @pytest.mark.parametrize('words', [['inspect', '--out={file}/a.png'], ['partition', '--out={file}/p.json']])
 def test_out_below_a_file(hospitals, monkeypatch, capsys, words):
     name, out = words

@@ -45,6 +45,7 @@ def test_train_and_test_arrays_with_validation_left_out(tmp_path):
     assert {i.tobytes() for i in made.x} == {i.tobytes() for i in parts['train_images']}
     np.testing.assert_array_equal(made.tests.x[0, ..., 0], parts['test_images'])
     np.testing.assert_array_equal(made.tests.y[0], labels['test_labels'][:, 0])
+    assert read_pool('npz', str(tmp_path / 'm.npz')).left_out == 7
 
 
 def test_validation_arrays_do_not_stand_in_for_a_test_set(tmp_path):

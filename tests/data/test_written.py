@@ -58,7 +58,7 @@ def test_digits(name, tmp_path):
     write_partition(tmp_path / 'p.json', made.partition, name, {})
     again = make_scenario(name, partition=str(tmp_path / 'p.json'))
     assert_same(made, again)
-    assert again.partition.labels_sha256 == made.partition.labels_sha256 and again.partition.examples == 1797
+    assert again.partition.examples_sha256 == made.partition.examples_sha256 and again.partition.examples == 1797
 
 
 def test_images_may_have_another_size(source, tmp_path):
@@ -69,13 +69,36 @@ def test_images_may_have_another_size(source, tmp_path):
     np.testing.assert_array_equal(small.index, made.index)
 
 
+def test_other_patients_are_other_data_and_other_names_of_them_are_not(tmp_path):
+    """Masks without labels: nothing but the patients tells two sets of the same size apart."""
+    held = {'images': np.zeros((20, 4, 4), np.uint8), 'masks': np.zeros((20, 4, 4), np.uint8)}
+    patients = {'drawn': np.arange(20) // 2, 'renamed': np.char.add('P', (99 - np.arange(20) // 2).astype(str))}
+    for name, group in (patients | {'other': np.arange(20) // 5}).items():
+        np.savez(tmp_path / f'{name}.npz', **held, group=group)
+    drawn = make_scenario(f'npz:{tmp_path}/drawn.npz', num_clients=2)
+    write_partition(tmp_path / 'p.json', drawn.partition, 'npz', {})
+    renamed = make_scenario(f'npz:{tmp_path}/renamed.npz', partition=str(tmp_path / 'p.json'))
+    np.testing.assert_array_equal(renamed.index, drawn.index)
+    with pytest.raises(ValueError, match=r'was drawn for other data: 20 examples .* with other labels or patients'):
+        make_scenario(f'npz:{tmp_path}/other.npz', partition=str(tmp_path / 'p.json'))
+
+
+def test_joined_sites_are_those_of_the_file(tmp_path):
+    site = np.array(['north'] * 10 + ['south'] * 10 + ['east', 'west'])
+    np.savez(tmp_path / 's.npz', images=np.zeros((22, 4, 4), np.uint8), labels=np.arange(22) % 2, site=site)
+    made = make_scenario(f'npz:{tmp_path}/s.npz', join_sites=True)
+    write_partition(tmp_path / 'p.json', made.partition, 'npz', {'join_sites': True})
+    assert made.groups == ('north', 'south', 'other')
+    assert_same(made, make_scenario(f'npz:{tmp_path}/s.npz', partition=str(tmp_path / 'p.json')))
+
+
 def test_a_file_is_small_and_says_how_it_was_drawn(source, tmp_path):
     made = make_scenario(source, num_clients=3)
     write_partition(tmp_path / 'p.json', made.partition, source, {'num_clients': 3})
     text = (tmp_path / 'p.json').read_text()
     found = json.loads(text)
-    assert (found['version'], found['scenario'], found['settings']) == (1, source, {'num_clients': 3})
-    assert found['examples'] == 200 and len(found['labels_sha256']) == 64
+    assert (found['version'], found['scenario'], found['settings']) == (2, source, {'num_clients': 3})
+    assert found['examples'] == 200 and len(found['examples_sha256']) == 64
     assert len(text) < 2200 and text.count('\n') < 30
 
 
@@ -88,9 +111,9 @@ def written(source, tmp_path):
 
 BROKEN = [
     ({'format': 'other'}, 'is not a partition; write one with fedjax-fair data partition'),
-    ({'version': 2}, 'has version 2; version 1 can be read'),
+    ({'version': 1}, 'has version 1; version 2 can be read'),
     ({'examples': 199}, 'was drawn for other data: 199 examples of npz:'),
-    ({'labels_sha256': '0' * 64}, 'was drawn for other data'),
+    ({'examples_sha256': '0' * 64}, 'was drawn for other data'),
     ({'clients': [[0], [], [1]]}, 'client 1 holds no examples'),
     ({'clients': [[0], [200], [1]]}, 'client 1 holds example 200; they are numbered from 0 to 199'),
     ({'clients': [[0], [-1], [1]]}, 'client 1 holds example -1'),
@@ -105,13 +128,16 @@ BROKEN = [
     ({'test_names': ['a']}, '1 test_names for 3 test sets'),
     ({'test_of': [0, 1, 3]}, "'test_of' must hold, for each of 3 clients, a number below 3"),
     ({'group_of': [0, 1]}, "'group_of' must hold, for each of 3 clients, a number below 3"),
+    ({'groups': []}, "'group_of' must hold, for each of 3 clients, a number below 0"),
+    ({'group_of': None}, "3 'groups' without 'group_of', the group of every client"),
+    ({'groups': ['a', 'b', 'c', 'd']}, "the group 'd' has no client"),
 ]
 
 
 @pytest.mark.parametrize(('change', 'told'), BROKEN)
 def test_broken_partitions_are_refused_in_one_line(source, written, change, told):
     file, found = written
-    file.write_text(json.dumps(found | change))
+    file.write_text(json.dumps({name: value for name, value in (found | change).items() if value is not None}))
     with pytest.raises(ValueError, match=f'^--partition={file}.*{told}') as caught:
         make_scenario(source, partition=str(file))
     assert '\n' not in str(caught.value)

@@ -47,6 +47,7 @@ class Source(NamedTuple):
 
     @property
     def options(self) -> tuple[str, ...]:
+        """The names of its options."""
         return tuple(inspect.signature(self.read).parameters)[1:]
 
     @property

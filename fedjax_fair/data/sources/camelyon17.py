@@ -16,9 +16,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from fedjax_fair.data.options import named_folder
+from fedjax_fair.data.options import one_of, one_path
 from fedjax_fair.data.parts import EVERYONE, TEST, TRAIN, UNKNOWN, VAL
-from fedjax_fair.data.sources.checks import numbers_below, one_of
+from fedjax_fair.data.sources.checks import numbers_below
 from fedjax_fair.data.sources.found import Files
 from fedjax_fair.data.sources.table import Table, read_table
 
@@ -29,7 +29,7 @@ CLASSES = ('normal', 'tumor')
 def read_camelyon17(root: str, split: str = 'drawn', group: str = 'slide') -> Files:
     """The patches; ``split`` is drawn or official, and those of one ``group`` (slide or patient) stay together."""
     where = f'--scenario=camelyon17:{root}'
-    folder = named_folder(root, where)
+    folder = one_path(root, where)
     one_of('split', split, ('drawn', 'official'))
     one_of('group', group, ('slide', 'patient'))
     table = read_table(folder / 'metadata.csv', where)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 
 from fedjax_fair.data.sources.table import Table
 
+LARGEST = 1024**3 // 4 // 3  # pixels of an image of any kind; Pillow's own limit
 
-def one_of(option: str, value: str, choices: Iterable[str]) -> None:
-    """Refuse a value of ``--source_options`` that is not among its choices."""
-    if value not in (choices := tuple(choices)):
-        raise ValueError(f'--source_options={option}={value}: choose one of {", ".join(choices)}')
+
+def check_pixels(height: int, width: int) -> None:
+    """An image that would fill the memory is refused, before it is decoded."""
+    if height * width > LARGEST:
+        raise ValueError(f'its {height} x {width} pixels exceed the limit of {LARGEST}')
 
 
 def numbers_below(table: Table, column: str, bound: int | None = None) -> np.ndarray:

@@ -8,6 +8,7 @@ one) and 3072 bytes, the 32x32 red values, then the green, then the blue. The Py
 from __future__ import annotations
 
 import gzip
+import os
 import pathlib
 import tarfile
 import zlib
@@ -74,13 +75,13 @@ def read_cifar10(path: str) -> Arrays:
 
 def read_cifar100(path: str, labels: str = 'fine') -> Arrays:
     """A hundred classes of objects, or with ``labels='coarse'`` their twenty groups."""
-    return _read(path, {'fine': CIFAR100_FINE, 'coarse': CIFAR100_COARSE}[one_of(labels, ('fine', 'coarse'), 'labels')])
+    return _read(path, {'fine': CIFAR100_FINE, 'coarse': CIFAR100_COARSE}[one_of('labels', labels, ('fine', 'coarse'))])
 
 
 def _read(argument: str, layout: _Layout) -> Arrays:
-    path = one_path(argument, layout.kind)
     where = f'--scenario={layout.kind}:{argument}'
-    held, others = _of_folder(path, layout) if path.is_dir() else _of_archive(path, layout, where)
+    path = one_path(argument, where, 'file or folder', os.path.exists)
+    held, others = _of_folder(path, layout, where) if path.is_dir() else _of_archive(path, layout, where)
     if missing := sorted({*layout.train, layout.test} - set(held)):
         if others & PICKLED:
             raise ValueError(
@@ -94,12 +95,16 @@ def _read(argument: str, layout: _Layout) -> Arrays:
     return Arrays(parts, _class_names(held.get(layout.names), layout, where))
 
 
-def _of_folder(path: pathlib.Path, layout: _Layout) -> tuple[dict[str, bytes], set[str]]:
+def _of_folder(path: pathlib.Path, layout: _Layout, where: str) -> tuple[dict[str, bytes], set[str]]:
     """The files wanted, and the names of all others."""
-    folder = path / layout.folder if (path / layout.folder).is_dir() else path
-    files = {file.name: file for file in folder.iterdir() if file.is_file()}
+    try:
+        folder = path / layout.folder if (path / layout.folder).is_dir() else path
+        files = {file.name: file for file in folder.iterdir() if file.is_file()}
+        held = {name: files[name].read_bytes() for name in layout.files & set(files)}
+    except OSError as error:
+        raise ValueError(f'{where}: {error.filename} cannot be read: {error.strerror}') from None
     around = {file.name for file in folder.glob('*-py*/*')}  # of the Python version's folder
-    return {name: files[name].read_bytes() for name in layout.files & set(files)}, set(files) - layout.files | around
+    return held, set(files) - layout.files | around
 
 
 def _of_archive(path: pathlib.Path, layout: _Layout, where: str) -> tuple[dict[str, bytes], set[str]]:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import pathlib
-import warnings
 from collections import Counter
-
-from PIL import Image
 
 from fedjax_fair.data.parts import Part
 from fedjax_fair.data.resize import resize_masks
 from fedjax_fair.data.sources.cache import cached, new_array
 from fedjax_fair.data.sources.found import Arrays, Files
 from fedjax_fair.data.sources.masks import black_and_white
-from fedjax_fair.data.sources.pixels import Header, fit, read_header, read_image, read_mask
+from fedjax_fair.data.sources.pixels import Header, bombs_refused, fit, read_header, read_image, read_mask
 from fedjax_fair.data.sources.workers import for_each
 
 VERSION = 1  # of what decoding gives; arrays that an older version kept are made again
@@ -38,8 +35,7 @@ def decode(files: Files, image_size: int | None = None) -> Arrays:
 
 def _draw(files: Files, image_size: int | None, folder: pathlib.Path) -> None:
     """Decode everything into arrays in a folder."""
-    with warnings.catch_warnings():
-        warnings.simplefilter('error', Image.DecompressionBombWarning)  # such a file is named, not decoded
+    with bombs_refused():  # such a file is named, not decoded
         headers = _headers(files)
         size = Counter(h.size for h in headers).most_common(1)[0][0] if image_size is None else (image_size, image_size)
         _draw_images(files, size, max(h.channels for h in headers), folder)

@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from fedjax_fair.data.options import named_folder
+from fedjax_fair.data.options import one_path
 from fedjax_fair.data.parts import Part
 from fedjax_fair.data.resize import with_channels
+from fedjax_fair.data.sources.checks import check_pixels
 from fedjax_fair.data.sources.folders import class_folders
 from fedjax_fair.data.sources.found import Arrays, Files
 from fedjax_fair.data.sources.listing import image_files, is_shown
@@ -29,7 +30,7 @@ GREY, INVERTED, COLOUR = ('MONOCHROME1', 'MONOCHROME2'), 'MONOCHROME1', ('RGB', 
 def read_dicom(root: str) -> Arrays:
     """One part for all images of one shape."""
     where = f'--scenario=dicom:{root}'
-    folder = named_folder(root, where)
+    folder = one_path(root, where)
     files = class_folders(folder, image_files(folder, where, is_dicom), where)
     library('pydicom', where)
     found = for_each(lambda k: _read(folder / files.images[k], where), folder, files.images, 'reading DICOM files')
@@ -66,6 +67,7 @@ def _read(path: pathlib.Path, where: str) -> tuple[np.ndarray, str]:
     data = library('pydicom', where).dcmread(path)
     if (frames := int(data.get('NumberOfFrames') or 1)) > 1:
         raise ValueError(f'it holds {frames} frames; one image is expected')
+    check_pixels(*(int(data.get(side) or 0) for side in ('Rows', 'Columns')))
     kind = str(data.get('PhotometricInterpretation'))
     patient = str(data.get('PatientID') or '').strip()
     if kind in GREY:

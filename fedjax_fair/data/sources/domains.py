@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-
+from fedjax_fair.data.parts import at_site
 from fedjax_fair.data.sources.found import Arrays, Domains
 
 
@@ -39,7 +38,7 @@ def join_domains(domains: Domains, read: Callable[[str, str], Arrays]) -> Arrays
         found = read(kind, path)
         if any(part.site is not None for part in found.parts):
             raise ValueError(f'{where}: {kind}:{path} has sites of its own; give it alone')
-        parts += [part._replace(site=np.full(len(part.labels), name)) for part in found.parts]
+        parts += [at_site(part, name) for part in found.parts]
         names += [found.class_names] * bool(found.class_names)
     if len(set(names)) > 1:
         raise ValueError(f'{where}: domains name their classes differently: {sorted(set(names))}')

@@ -16,9 +16,9 @@ import pathlib
 
 import numpy as np
 
-from fedjax_fair.data.options import named_folder
+from fedjax_fair.data.options import one_of, one_path
 from fedjax_fair.data.parts import TEST, TRAIN, UNKNOWN
-from fedjax_fair.data.sources.checks import numbers_below, one_of
+from fedjax_fair.data.sources.checks import numbers_below
 from fedjax_fair.data.sources.found import Files
 from fedjax_fair.data.sources.table import Table, read_table
 
@@ -32,7 +32,7 @@ FOLDS = {'train': TRAIN, 'test': TEST}
 def read_fed_isic2019(root: str, split: str = 'official') -> Files:
     """The images in the order of their centres; ``split`` is official or drawn."""
     where = f'--scenario=fed_isic2019:{root}'
-    folder = named_folder(root, where)
+    folder = one_path(root, where)
     one_of('split', split, ('official', 'drawn'))
     images_in = next((name for name in FOLDERS if (folder / name).is_dir()), None)
     if images_in is None:

@@ -16,9 +16,9 @@ import pathlib
 
 import numpy as np
 
-from fedjax_fair.data.options import named_folder
+from fedjax_fair.data.options import one_of, one_path
 from fedjax_fair.data.parts import TEST, TRAIN
-from fedjax_fair.data.sources.checks import numbers_below, one_of
+from fedjax_fair.data.sources.checks import numbers_below
 from fedjax_fair.data.sources.found import Files
 from fedjax_fair.data.sources.table import read_table
 
@@ -29,7 +29,7 @@ CLASSES = 8  # of skin lesions; haemorrhages have 5
 def read_ffl4mia(root: str, train: str = 'clean', test: str = 'clean') -> Files:
     """The images of both parts, read from the folders ``train`` and ``test`` of each."""
     where = f'--scenario=ffl4mia:{root}'
-    folder = named_folder(root, where)
+    folder = one_path(root, where)
     images: list[str] = []
     labels, split = [], []
     for part, variant, side in (('train', train, TRAIN), ('test', test, TEST)):

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fedjax_fair.data.options import named_folder
-from fedjax_fair.data.parts import SPLIT_NAMES
+from fedjax_fair.data.options import one_path
+from fedjax_fair.data.parts import SPLIT_NAMES, groups_within
 from fedjax_fair.data.sources.found import Files
 from fedjax_fair.data.sources.listing import Parts, check_depth, image_files, is_shown, numbered, origins
 
@@ -26,10 +26,13 @@ def read_folders(root: str, group: str | None = None) -> Files:
     ``group`` is a regular expression whose one group finds the patient or slide in a file's name: ``^(P\\d+)_``.
     """
     where = f'--scenario=folders:{root}'
-    folder = named_folder(root, where)
+    folder = one_path(root, where)
     files = class_folders(folder, image_files(folder, where), where)
     names = [pathlib.PurePosixPath(image).name for image in files.images]
-    return files if group is None else files._replace(group=groups_of(names, group))
+    if group is None:
+        return files
+    found = groups_of(names, group)
+    return files._replace(group=found if files.site is None else groups_within(files.site, found))
 
 
 def class_folders(folder: pathlib.Path, paths: Sequence[Parts], where: str) -> Files:

@@ -16,7 +16,7 @@ import zlib
 
 import numpy as np
 
-from fedjax_fair.data.options import named_paths
+from fedjax_fair.data.options import one_path
 from fedjax_fair.data.parts import TEST, TRAIN, Part
 from fedjax_fair.data.sources.found import Arrays
 
@@ -76,10 +76,8 @@ def _as_meant(images: np.ndarray, labels: np.ndarray, name: str, folder: str) ->
 
 def _folder(argument: str) -> pathlib.Path:
     """Where the files are: in the folder named, or in ``raw`` below it, or in torchvision's way in ``MNIST/raw``."""
-    path = next(iter(named_paths(argument)), pathlib.Path())
-    if not path.is_dir() or ',' in argument:
-        hint = f'; Debian has it as package dataset-fashion-mnist, in {DEBIAN}' if 'fashion' in argument.lower() else ''
-        raise ValueError(f'--scenario=idx:{argument}: no such folder{hint}')
+    hint = f'; Debian has it as package dataset-fashion-mnist, in {DEBIAN}' if 'fashion' in argument.lower() else ''
+    path = one_path(argument, f'--scenario=idx:{argument}', f'folder{hint}')
     held = [folder for folder in (path, path / 'raw', *sorted(path.glob('*/raw'))) if _names(folder)]
     if len(held) > 1 and held[0] != path:
         choices = ', '.join(map(str, held))

@@ -6,19 +6,19 @@ slide), its split (train, test, val) and its mask.
 
 from __future__ import annotations
 
+import os
 import pathlib
 from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
 
-from fedjax_fair.data.options import named_folder, named_paths
+from fedjax_fair.data.options import UNREAD, one_path
 from fedjax_fair.data.parts import SPLIT_NAMES, UNKNOWN
 from fedjax_fair.data.sources.found import Files
 from fedjax_fair.data.sources.listing import drawn_where_none, is_image, numbered
 from fedjax_fair.data.sources.table import Table, read_table
 
-UNREAD = '-'  # in the place of a column: the role is not read
 NAMES = {
     'image': 'image file filename file_name path image_path filepath image_id image_name img',
     'label': 'label class dx diagnosis target',
@@ -46,11 +46,9 @@ def read_csv(
     ``folder`` holds the images (default: the table's own), ``extension`` ends their names where the table leaves it
     out. A column ``-`` is not read.
     """
-    where = f'--scenario=csv:{path}'
-    if len(paths := named_paths(path)) != 1 or not paths[0].is_file():
-        raise ValueError(f'{where}: no such file')
-    table = read_table(paths[0], '--scenario=csv')
-    root = paths[0].parent if folder is None else named_folder(folder, f'--source_options=folder={folder}')
+    file = one_path(path, f'--scenario=csv:{path}', 'file', os.path.isfile)
+    table = read_table(file, '--scenario=csv')
+    root = file.parent if folder is None else one_path(folder, f'--source_options=folder={folder}')
     given = {'image': image, 'label': label, 'site': site, 'group': group, 'split': split, 'mask': mask}
     columns = {role: _column(table, role, column) for role, column in given.items()}
     for role, instead in (('image', 'image'), ('label', 'mask')):

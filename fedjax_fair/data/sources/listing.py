@@ -18,12 +18,13 @@ Parts = tuple[str, ...]  # a path below the root, as names
 
 
 def is_image(name: str) -> bool:
-    """Whether a file's name is that of an image.
+    """Whether a file's name, with folders in front of it or not, is that of an image.
 
-    >>> is_image('scan.PNG'), is_image('Thumbs.db'), is_image('._scan.png')
+    >>> is_image('../scan.PNG'), is_image('Thumbs.db'), is_image('scans/._scan.png')
     (True, False, False)
     """
-    return is_shown(name) and pathlib.PurePath(name).suffix.lower() in SUFFIXES
+    path = pathlib.PurePath(name)
+    return is_shown(path.name) and path.suffix.lower() in SUFFIXES
 
 
 def is_shown(name: str) -> bool:
@@ -36,8 +37,12 @@ def image_files(root: pathlib.Path, where: str, is_one: Callable[[str], bool] = 
 
     ``is_one`` tells by a file's name whether it is an image.
     """
+
+    def refuse(error: OSError) -> None:  # or else its images would be missing without a word
+        raise ValueError(f'{where}: {error.filename} cannot be read: {error.strerror}') from None
+
     found: list[Parts] = []
-    for folder, folders, files in os.walk(root, followlinks=True):
+    for folder, folders, files in os.walk(root, onerror=refuse, followlinks=True):
         inside = pathlib.Path(folder).relative_to(root).parts
         folders[:] = [name for name in folders if is_shown(name) and len(inside) < DEEPEST]
         found += [(*inside, name) for name in files if is_one(name)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fedjax_fair.data.options import named_folder
+from fedjax_fair.data.options import one_path
 from fedjax_fair.data.sources.found import Files
 from fedjax_fair.data.sources.listing import Parts, check_depth, image_files, origins
 
@@ -17,7 +17,7 @@ def read_masks(root: str, images: str = 'images', masks: str = 'masks') -> Files
     """Images with masks; ``images`` and ``masks`` are the names of their folders."""
     where = f'--scenario=masks:{root}'
     layout = f'ROOT/{images}/image with ROOT/{masks}/image of the same name, or SITE folders in front of both'
-    folder = named_folder(root, where)
+    folder = one_path(root, where)
     paths = image_files(folder, where)
     chosen = [path for path in paths if images in path[:-1]]
     if not chosen:

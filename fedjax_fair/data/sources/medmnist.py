@@ -7,6 +7,7 @@ three views of OrganMNIST share their classes.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 import numpy as np
@@ -54,9 +55,10 @@ CLASS_NAMES: dict[str, tuple[str, ...]] = {
 
 def read_medmnist(paths: str) -> Arrays:
     """The sets in these files; their validation images are used neither for training nor for testing."""
-    files = [one_path(str(path), 'medmnist') for path in named_paths(paths)]
-    found = read_npz(paths)
     where = f'--scenario=medmnist:{paths}'
+    named = map(str, named_paths(paths))
+    files = [one_path(path, f'--scenario=medmnist:{path}', 'file', os.path.isfile) for path in named]
+    found = read_npz(paths)
     for source in dict.fromkeys(part.source for part in found.parts):
         _check([part for part in found.parts if part.source == source], f'{where}: {source}')
     names = {CLASS_NAMES.get(path.stem.partition('_')[0], ()) for path in files}  # pathmnist_64 too

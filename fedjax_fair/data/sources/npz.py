@@ -27,15 +27,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fedjax_fair.data.options import named_paths
-from fedjax_fair.data.parts import SPLIT_NAMES, TEST, TRAIN, UNKNOWN, VAL, Part
+from fedjax_fair.data.options import UNREAD, named_paths
+from fedjax_fair.data.parts import SPLIT_NAMES, TEST, TRAIN, UNKNOWN, VAL, Part, at_site
 from fedjax_fair.data.resize import with_channels
 from fedjax_fair.data.sources.found import Arrays
 from fedjax_fair.data.sources.masks import black_and_white
 
 ROLES = ('images', 'labels', 'masks', 'site', 'split', 'is_test', 'group', 'class_names', 'site_names')
 PARTS = {'train': TRAIN, 'test': TEST, 'val': VAL}
-UNREAD = '-'  # in the place of an array: the role is not read
 
 
 class _File(NamedTuple):
@@ -163,7 +162,7 @@ def _parts(file: _File, alone: bool) -> list[Part]:
         return parts
     if any(part.site is not None for part in parts):
         raise ValueError(f'--scenario: {file.path.name} has sites of its own; give it alone, not with other files')
-    return [part._replace(site=np.full(len(part.labels), file.path.stem)) for part in parts]
+    return [at_site(part, file.path.stem) for part in parts]
 
 
 def _domain_parts(file: _File) -> list[Part]:
@@ -210,6 +209,7 @@ def _images(x: np.ndarray, source: str) -> np.ndarray:
 
 
 def checked_labels(y: np.ndarray, source: str) -> np.ndarray:
+    """Labels as int32, classes ``[T]`` or zeros and ones ``[T, K]``; others are refused in the name of ``source``."""
     y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y  # MedMNIST stores [T, 1]
     y = y.astype(np.int32) if y.dtype == bool else y
     if y.ndim not in (1, 2) or not np.issubdtype(y.dtype, np.integer):
@@ -225,6 +225,7 @@ def checked_labels(y: np.ndarray, source: str) -> np.ndarray:
 
 
 def checked_masks(masks: np.ndarray, images: np.ndarray, source: str) -> np.ndarray:
+    """Masks ``[T, H, W]`` of the size of their images as bytes, 0 and 255 as 0 and 1; others are refused likewise."""
     masks = masks[..., 0] if masks.ndim == 4 and masks.shape[-1] == 1 else masks
     if masks.shape != images.shape[:3] or not (masks.dtype == bool or np.issubdtype(masks.dtype, np.integer)):
         raise ValueError(

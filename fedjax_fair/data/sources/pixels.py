@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import pathlib
+import warnings
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 from PIL import ExifTags, Image, ImageOps
 
-from fedjax_fair.data.resize import place
+from fedjax_fair.data.resize import place, resize_images
+from fedjax_fair.data.sources.checks import check_pixels
 
 SIXTEEN_BITS = ('I;16', 'I;16L', 'I;16B', 'I;16N')
 GREY = ('1', 'L', 'LA', *SIXTEEN_BITS)
 COLOUR = ('P', 'RGB', 'RGBA', 'CMYK')
+LOSSY = ('JPEG', 'MPO')  # formats that smear values
 SIDEWAYS = (5, 6, 7, 8)  # orientations of a camera that was turned by 90 degrees
 
 
@@ -29,10 +34,23 @@ def read_header(path: pathlib.Path) -> Header:
         shape = _array(path).shape
         return Header(shape[:2], 1 if len(shape) == 2 else shape[2])
     with Image.open(path) as image:
-        if image.mode not in GREY + COLOUR:
-            raise ValueError(f'its mode {image.mode} is not one of {", ".join(GREY + COLOUR)}')
+        check_mode(image)
         width, height = image.size[::-1] if _turned(image) else image.size
         return Header((height, width), 1 if image.mode in GREY else 3)
+
+
+def check_mode(image: Image.Image) -> None:
+    """Some modes have no meaning in bytes."""
+    if image.mode not in GREY + COLOUR:
+        raise ValueError(f'its mode {image.mode} is not one of {", ".join(GREY + COLOUR)}')
+
+
+@contextlib.contextmanager
+def bombs_refused() -> Iterator[None]:
+    """Inside, Pillow refuses images that are too large; else it warns of some of them and goes on."""
+    with warnings.catch_warnings():
+        warnings.simplefilter('error', Image.DecompressionBombWarning)
+        yield
 
 
 def _turned(image: Image.Image) -> bool:
@@ -49,17 +67,29 @@ def read_image(path: pathlib.Path, channels: int) -> np.ndarray:
         pixels = _bytes(_array(path))
     else:
         with Image.open(path) as image:
-            pixels = _opaque(ImageOps.exif_transpose(image))
+            pixels = opaque(ImageOps.exif_transpose(image))
     pixels = pixels[..., None] if pixels.ndim == 2 else pixels
     return np.repeat(pixels, channels // pixels.shape[2], axis=2)
 
 
 def read_mask(path: pathlib.Path) -> np.ndarray:
+    """The class numbers ``[H, W]`` of a mask, upright."""
+    if path.suffix.lower() == '.npy':
+        return _classes(np.asarray(_array(path)), lossy=False)
+    with Image.open(path) as image:
+        return classes_in(ImageOps.exif_transpose(image), image.format in LOSSY)
+
+
+def classes_in(image: Image.Image, lossy: bool) -> np.ndarray:
     """The class numbers ``[H, W]`` of a mask: its values, of a palette the places and not the colours.
 
-    JPEG smears numbers, so that a mask in it can only be black and white.
+    A format that smears numbers (``lossy``) can only hold black and white.
     """
-    mask, lossy = _mask_values(path)
+    values = np.asarray(image.convert('L') if image.mode == '1' else image)  # a bit is black or white
+    return _classes(values[..., :-1] if image.mode in ('LA', 'RGBA') else values, lossy)
+
+
+def _classes(mask: np.ndarray, lossy: bool) -> np.ndarray:
     if mask.ndim == 3:
         if np.ptp(mask, axis=2).max() > (64 if lossy else 0):
             raise ValueError('it is coloured; a mask holds one class number per pixel')
@@ -69,24 +99,14 @@ def read_mask(path: pathlib.Path) -> np.ndarray:
     return np.where(mask > 127, 255, 0).astype(np.uint8) if lossy else mask.astype(np.uint8)
 
 
-def _mask_values(path: pathlib.Path) -> tuple[np.ndarray, bool]:
-    """A mask as it is, without transparency, and whether its file is one that smears."""
-    if path.suffix.lower() == '.npy':
-        return np.asarray(_array(path)), False
-    with Image.open(path) as image:
-        lossy = image.format in ('JPEG', 'MPO')
-        upright = ImageOps.exif_transpose(image)
-    values = np.asarray(upright.convert('L') if upright.mode == '1' else upright)  # a bit is black or white
-    return values[..., :-1] if upright.mode in ('LA', 'RGBA') else values, lossy
-
-
 def fit(pixels: np.ndarray, out: np.ndarray) -> None:
     """Draw an image into ``out``, which is black, as :func:`~fedjax_fair.data.resize.resize_images` would.
 
-    Pillow has the same filter in fixed point: values differ by a level at most, in about an eighth of the time.
+    Pillow has the same filter in fixed point: values differ by a level at most, in about an eighth of the time. It
+    knows grey and colour; of other channels it would take one for transparency.
     """
-    if pixels.shape == out.shape:
-        out[:] = pixels
+    if pixels.shape == out.shape or pixels.shape[2] not in (1, 3):
+        out[:] = resize_images(pixels[None], out.shape[:2])[0]
         return
     height, width, top, left = place(pixels.shape[:2], out.shape[:2])
     image = Image.fromarray(pixels[..., 0] if pixels.shape[2] == 1 else pixels)
@@ -94,7 +114,7 @@ def fit(pixels: np.ndarray, out: np.ndarray) -> None:
     out[top : top + height, left : left + width] = resized.reshape(height, width, -1)
 
 
-def _opaque(image: Image.Image) -> np.ndarray:
+def opaque(image: Image.Image) -> np.ndarray:
     """Pixels over black, of grey images ``[H, W]``, of others ``[H, W, 3]``; 16 bits become 8."""
     if image.mode in SIXTEEN_BITS:
         return ((np.asarray(image).astype(np.uint32) + 128) // 257).astype(np.uint8)
@@ -112,6 +132,7 @@ def _array(path: pathlib.Path) -> np.ndarray:
     channels = array.shape[2:] or (1,)
     if array.ndim not in (2, 3) or channels not in ((1,), (3,)) or array.dtype.kind not in 'biuf':
         raise ValueError(f'it holds {array.dtype} {array.shape}; expected are numbers [H, W], [H, W, 1] or [H, W, 3]')
+    check_pixels(*array.shape[:2])
     return array
 
 

@@ -19,9 +19,8 @@ import zlib
 
 import numpy as np
 
-from fedjax_fair.data.options import named_folder
+from fedjax_fair.data.options import one_of, one_path
 from fedjax_fair.data.parts import TEST, TRAIN, UNKNOWN, VAL, Part
-from fedjax_fair.data.sources.checks import one_of
 from fedjax_fair.data.sources.found import Arrays
 from fedjax_fair.data.sources.medical import library
 
@@ -32,7 +31,7 @@ ENDINGS = ('.nii.gz', '.nii')
 def read_prostate(root: str, split: str = 'patient') -> Arrays:
     """One part for every case; ``split`` is by patient or by slice."""
     where = f'--scenario=prostate:{root}'
-    folder = named_folder(root, where)
+    folder = one_path(root, where)
     one_of('split', split, ('patient', 'slice'))
     hospitals = [path for path in sorted(folder.iterdir()) if path.is_dir() and _cases(path)]
     if not hospitals:

@@ -8,9 +8,9 @@ from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 from fedjax_fair.data.options import named_paths
+from fedjax_fair.data.sources.listing import SUFFIXES
 
 MEDMNIST = re.compile(r'(path|chest|derma|oct|pneumonia|retina|breast|blood|tissue|organ[acs])mnist(_\d+)?\.npz')
-IMAGES = ('.png', '.jpg', '.jpeg', '.bmp', '.gif', '.tif', '.tiff', '.webp')
 
 
 class Sign(NamedTuple):
@@ -61,8 +61,12 @@ SIGNS = (
         'ffl4mia', _holds('train.csv', 'test.csv', 'train/clean'), 'a folder with train.csv, test.csv and train/clean'
     ),
     Sign('prostate', _holds('*/*_[sS]egmentation.nii*'), 'folders of hospitals with *_segmentation.nii.gz'),
-    Sign('masks', _either(_holds('images', 'masks'), _holds('*/images', '*/masks')), 'folders images and masks'),
-    Sign('folders', _has((1, 2, 3), *IMAGES), 'class folders of images'),
+    Sign(
+        'masks',
+        _either(*(_holds(f'{front}images', f'{front}masks') for front in ('', '*/', '*/*/'))),
+        'folders images and masks',
+    ),
+    Sign('folders', _has((1, 2, 3), *SUFFIXES), 'class folders of images'),
     Sign('dicom', _has((1, 2, 3), '.dcm', '.dicom', '.ima'), 'class folders of DICOM files'),
 )
 

@@ -13,7 +13,7 @@ import pathlib
 
 import numpy as np
 
-from fedjax_fair.data.options import named_folder
+from fedjax_fair.data.options import one_path
 from fedjax_fair.data.parts import EVERYONE, TEST, TRAIN
 from fedjax_fair.data.sources.checks import numbers_below
 from fedjax_fair.data.sources.found import Files
@@ -23,7 +23,7 @@ from fedjax_fair.data.sources.table import read_table
 def read_ssl_fl(root: str, split: str = '') -> Files:
     """The images of the clients of a ``split`` (split_1, or 5_clients/split_1; may be left out where it is alone)."""
     where = f'--scenario=ssl_fl:{root}'
-    folder = named_folder(root, where)
+    folder = one_path(root, where)
     table = read_table(folder / 'labels.csv', where, header=False)
     label_of = dict(zip(table['0'], numbers_below(table, '1').tolist(), strict=True))
     lists = [*_clients(_chosen(folder, split, where), where), folder / 'test.csv']

@@ -19,15 +19,15 @@ from fedjax_fair.data.sources.found import Arrays
 
 def read_svhn(folder: str, extra: str = 'false') -> Arrays:
     """Street numbers; ``extra='true'`` trains on the 531 131 easier images of ``extra_32x32.mat`` too."""
-    more = one_of(extra, ('true', 'false'), 'extra') == 'true'
-    path = one_path(folder, 'svhn')
+    more = one_of('extra', extra, ('true', 'false')) == 'true'
+    path = one_path(folder, f'--scenario=svhn:{folder}')
     splits = {'train': TRAIN, **({'extra': TRAIN} if more else {}), 'test': TEST}
     return Arrays([_part(path / f'{name}_32x32.mat', split, 'svhn') for name, split in splits.items()])
 
 
 def read_synth_digits(folder: str) -> Arrays:
     """Digits in many fonts, colours and backgrounds."""
-    path = one_path(folder, 'synth_digits')
+    path = one_path(folder, f'--scenario=synth_digits:{folder}')
     splits = {'train': TRAIN, 'test': TEST}
     return Arrays([_part(path / f'synth_{name}_32x32.mat', split, 'synth_digits') for name, split in splits.items()])
 

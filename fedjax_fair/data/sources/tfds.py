@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from fedjax_fair.data.parts import TEST, TRAIN, UNKNOWN
-from fedjax_fair.data.prepared import library, open_prepared
+from fedjax_fair.data.prepared import open_prepared, tfds_library
 from fedjax_fair.data.sources.found import Arrays, Encoded
 
 
@@ -47,7 +47,7 @@ def read_tfds(
 
 def _flat(features: Any, prefix: str = '') -> dict[str, Any]:
     """Features by path, those of dictionaries inside dictionaries too."""
-    if not isinstance(features, library().features.FeaturesDict):
+    if not isinstance(features, tfds_library().features.FeaturesDict):
         return {prefix: features}
     inside = (_flat(feature, f'{prefix}/{name}' if prefix else name) for name, feature in sorted(features.items()))
     return {path: feature for found in inside for path, feature in found.items()}
@@ -57,7 +57,7 @@ def _flat(features: Any, prefix: str = '') -> dict[str, Any]:
 
 
 def _is_image(feature: Any) -> bool:
-    kinds = (library().features.Image, library().features.Tensor)
+    kinds = (tfds_library().features.Image, tfds_library().features.Tensor)
     return isinstance(feature, kinds) and len(feature.shape) == 3 and feature.np_dtype == np.uint8
 
 
@@ -66,13 +66,13 @@ def _is_mask(feature: Any) -> bool:
 
 
 def _is_label(feature: Any) -> bool:
-    if not isinstance(feature, library().features.Tensor) or len(feature.shape) > 1 or None in feature.shape:
+    if not isinstance(feature, tfds_library().features.Tensor) or len(feature.shape) > 1 or None in feature.shape:
         return False
     return np.issubdtype(feature.np_dtype, np.integer) or feature.np_dtype == np.bool_
 
 
 def _is_name(feature: Any) -> bool:
-    return isinstance(feature, library().features.Tensor) and feature.shape == ()
+    return isinstance(feature, tfds_library().features.Tensor) and feature.shape == ()
 
 
 FITS: dict[str, tuple[Callable[[Any], bool], str]] = {
@@ -94,7 +94,7 @@ def _complete(named: Mapping[str, str], features: Mapping[str, Any]) -> dict[str
                 f'--source_options={role}={feature}: {wrong}; {expected} are expected; {_listed(features)}'
             )
     images = [f for f in features if _is_image(features[f]) and f != named.get('mask')]
-    classes = [f for f in features if isinstance(features[f], library().features.ClassLabel)]
+    classes = [f for f in features if isinstance(features[f], tfds_library().features.ClassLabel)]
     found = {'image': named.get('image') or _only('image', images, features)}
     if 'label' in named or classes or 'mask' not in named:
         found['label'] = named.get('label') or _only('label', classes, features)

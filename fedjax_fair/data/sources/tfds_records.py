@@ -1,7 +1,8 @@
 """Records of TensorFlow Datasets into arrays, in their order, without TensorFlow.
 
-Encoded images are decoded by Pillow rather than by TensorFlow Datasets, which without TensorFlow leaves grey images,
-palettes and transparency among colour images as they are.
+Encoded images are decoded as image files are, rather than by TensorFlow Datasets, which without TensorFlow leaves grey
+images, palettes and transparency among colour images as they are. But they stay as they are stored, however a camera
+was held: so TensorFlow Datasets shows them, and so their masks and sizes are meant.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ import numpy as np
 from PIL import Image
 
 from fedjax_fair.data.parts import Part
-from fedjax_fair.data.prepared import library, short
-from fedjax_fair.data.resize import resize_images, resize_masks
+from fedjax_fair.data.prepared import short, tfds_library
+from fedjax_fair.data.resize import resize_masks, with_channels
 from fedjax_fair.data.sources.found import Arrays
 from fedjax_fair.data.sources.npz import checked_labels, checked_masks
+from fedjax_fair.data.sources.pixels import LOSSY, bombs_refused, check_mode, classes_in, fit, opaque
 
-MODES = {1: 'L', 2: 'LA', 4: 'RGBA'}  # of Pillow, by channels; any other number means colour
 BATCH = 64  # examples that a thread hands over at once: one by one takes twice as long
 Record = Mapping[str, Any]
 Roles = Mapping[str, tuple[str, Any]]  # the path and the feature of each role
@@ -38,19 +39,20 @@ def decode_splits(name: str, builder: Any, roles: Roles, splits: Mapping[str, in
         return _Looked(f'--scenario=tfds:{name}: split {split}', records[split], at)
 
     size = (image_size, image_size) if image_size and image_size > 0 else roles['image'][1].shape[:2]
-    if None in size:
-        counts = Counter(own for split in splits for own in look(split, lambda record: _size(record, roles)))
-        size = max(counts, key=lambda own: counts[own])
-    parts = [
-        _part(f'{name} ({split})', _stacked(look(split, lambda record: _example(record, roles, size))), use)
-        for split, use in splits.items()
-    ]
+    with bombs_refused():
+        if None in size:
+            counts = Counter(own for split in splits for own in look(split, lambda record: _size(record, roles)))
+            size = max(counts, key=lambda own: counts[own])
+        parts = [
+            _part(f'{name} ({split})', _stacked(look(split, lambda record: _example(record, roles, size))), use)
+            for split, use in splits.items()
+        ]
     return Arrays(parts, _class_names(roles))
 
 
 def _undecoded(features: Any) -> dict[str, Any]:
     """Decoders that leave images encoded."""
-    tfds = library()
+    tfds = tfds_library()
     nested = {name: _undecoded(f) for name, f in features.items() if isinstance(f, tfds.features.FeaturesDict)}
     images = {name: tfds.decode.SkipDecoding() for name, f in features.items() if isinstance(f, tfds.features.Image)}
     return nested | images
@@ -73,19 +75,14 @@ def _size(record: Record, roles: Roles) -> Size:
 
 def _example(record: Record, roles: Roles, size: Size) -> dict[str, Any]:
     """What a record holds for every role, its image and mask fitted into ``size``."""
-    found: dict[str, Any] = {}
-    for role, (path, feature) in roles.items():
-        value = _value(record, path)
-        if role in ('image', 'mask'):
-            found[role] = _pixels(value, feature.shape[-1], keep_palette=role == 'mask')
-        else:
-            found[role] = np.asarray(value, np.int32) if role == 'label' else _text(value, feature)
+    found = {role: READERS[role](_value(record, path), feature) for role, (path, feature) in roles.items()}
     image, mask = found['image'], found.get('mask')
-    found['image'] = resize_images(image[None], size)[0]
+    found['image'] = np.zeros((*size, image.shape[2]), np.uint8)
+    fit(image, found['image'])
     if mask is not None:
-        if mask.shape[:2] != image.shape[:2]:
-            raise ValueError(f'a mask of {mask.shape[:2]} pixels for an image of {image.shape[:2]}')
-        found['mask'] = resize_masks(mask[None, ..., 0], size)[0]
+        if mask.shape != image.shape[:2]:
+            raise ValueError(f'a mask of {mask.shape} pixels for an image of {image.shape[:2]}')
+        found['mask'] = resize_masks(mask[None], size)[0]
     return found
 
 
@@ -96,16 +93,28 @@ def _value(record: Record, path: str) -> Any:
     return found
 
 
-def _pixels(value: Any, channels: int | None, keep_palette: bool) -> np.ndarray:
-    """An image ``[H, W, C]``; the colours of a mask are classes, whatever the palette shows them as."""
+def _pixels(value: Any, feature: Any) -> np.ndarray:
+    """An image ``[H, W, C]``, grey or colour as the feature has it."""
     if not isinstance(value, bytes):
         return value
     image = Image.open(io.BytesIO(value))
-    if image.mode.startswith(('I', 'F')):
-        raise ValueError(f'an image of mode {image.mode}; 8 bits per channel are expected')
-    as_stored = keep_palette and image.mode in ('P', '1')
-    pixels = np.asarray(image if as_stored else image.convert(MODES.get(channels or 0, 'RGB')), np.uint8)
-    return pixels[..., None] if pixels.ndim == 2 else pixels
+    check_mode(image)
+    pixels, grey = opaque(image), feature.shape[-1] in (1, 2)
+    if grey and pixels.ndim == 3:
+        pixels = np.asarray(Image.fromarray(pixels).convert('L'))
+    return with_channels(pixels[None], 1 if grey else 3)[0]
+
+
+def _classes(value: Any, feature: Any) -> np.ndarray:
+    """A mask ``[H, W]``."""
+    if not isinstance(value, bytes):
+        return value[..., 0]
+    image = Image.open(io.BytesIO(value))
+    return classes_in(image, image.format in LOSSY)
+
+
+def _label(value: Any, feature: Any) -> np.ndarray:
+    return np.asarray(value, np.int32)
 
 
 def _text(value: Any, feature: Any) -> str:
@@ -113,6 +122,15 @@ def _text(value: Any, feature: Any) -> str:
     if (names := getattr(feature, 'names', None)) is not None:
         return names[value] if value >= 0 else str(value)
     return value.decode(errors='replace') if isinstance(value, bytes) else str(value)
+
+
+READERS: dict[str, Callable[[Any, Any], Any]] = {
+    'image': _pixels,
+    'mask': _classes,
+    'label': _label,
+    'site': _text,
+    'group': _text,
+}
 
 
 # --- all records -----------------------------------------------------------------------------------------------------

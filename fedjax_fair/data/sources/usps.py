@@ -22,7 +22,7 @@ PIXELS = SIDE * SIDE
 
 def read_usps(folder: str) -> Arrays:
     """The training and test digits of a folder."""
-    path = one_path(folder, 'usps')
+    path = one_path(folder, f'--scenario=usps:{folder}')
     return Arrays([_part(path / name, split) for name, split in (('usps.bz2', TRAIN), ('usps.t.bz2', TEST))])
 
 

@@ -1,6 +1,9 @@
 """CIFAR in its binary version: folder and archive read alike, nothing unpacked, the pickled version refused."""
 
+import errno
 import io
+import os
+import pathlib
 import pickle
 import tarfile
 
@@ -128,6 +131,17 @@ def test_a_spoiled_byte_of_an_archive_is_noticed(tmp_path, share):
     raw[int(share * len(raw))] ^= 0xFF
     path.write_bytes(raw)
     with pytest.raises(ValueError, match='cannot be read as an archive'):
+        read_pool('cifar10', str(path))
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path, monkeypatch):
+    path = as_folder(tmp_path / 'bin', ten())
+
+    def refuse(self):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(self))
+
+    monkeypatch.setattr(pathlib.Path, 'read_bytes', refuse)
+    with pytest.raises(ValueError, match=rf'^--scenario=cifar10:{path}: {path}/.* cannot be read: Permission denied$'):
         read_pool('cifar10', str(path))
 
 

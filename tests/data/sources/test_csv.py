@@ -44,6 +44,14 @@ def test_columns_folder_and_extension_as_given(table, tmp_path):
     assert pool.x.shape == (8, 6, 6, 3)
 
 
+@pytest.mark.parametrize(('prefix', 'folder'), [('./scans/', '.'), ('../scans/', 'lists'), ('.hidden/../scans/', '.')])
+def test_paths_may_begin_with_dots(table, tmp_path, prefix, folder):
+    (tmp_path / folder).mkdir(exist_ok=True)
+    (tmp_path / '.hidden').mkdir()
+    path = table('image,label', prefix + '{n}.png,{even}', f'{folder}/list.csv')
+    assert read_pool('csv', path).x.shape == (8, 6, 6, 3)
+
+
 def test_splits_by_name(table):
     path = table('file,label,split', 'scans/{n}.png,{even},S{half}')
     text = pathlib.Path(path).read_text().replace('S0', 'Train').replace('S1', 'test')
@@ -74,6 +82,7 @@ def test_masks_without_labels_are_segmentation(table, tmp_path):
         ('image,label,dx', 'scans/{n}.png,1,1', {}, 'label=COLUMN is needed .* label and dx could be it'),
         ('image,label', 'scans/{n}.png,1', {'site': 'clinic'}, "site=clinic: .*no column 'clinic' but image, label"),
         ('image,label', 'scans/{n},1', {}, "'scans/0' in image is no image; give --source_options=extension"),
+        ('image,label', 'scans/.{n}.png,1', {}, r"'scans/\.0\.png' in image is no image"),
         ('image,label', 'scans/{n}{n}.png,1', {}, r'8 of 8 files are not in .*, the first is scans/00\.png'),
         ('image,label', 'scans/1.png,1', {}, r'scans/1\.png more than once'),
         ('image,label', 'scans/{n}.png,', {}, 'no label in row 1'),

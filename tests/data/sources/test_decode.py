@@ -10,7 +10,7 @@ from PIL import Image
 
 from fedjax_fair.data import make_scenario
 from fedjax_fair.data.resize import resize_images
-from fedjax_fair.data.sources import Files
+from fedjax_fair.data.sources import Files, checks
 from fedjax_fair.data.sources.decode import decode
 from fedjax_fair.data.sources.pixels import read_image
 
@@ -147,6 +147,14 @@ def test_bombs_are_named_and_not_decoded(tmp_path):
     (tmp_path / 'c.png').write_bytes(png(50_000, 50_000, 8, 0, b''))
     with pytest.raises(ValueError, match=r'2 of 3 files .* b\.png \(.*exceeds limit.*c\.png \(.*exceeds limit'):
         decoded(tmp_path)
+
+
+def test_arrays_have_the_limit_of_images(tmp_path, monkeypatch):
+    monkeypatch.setattr(checks, 'LARGEST', 20)
+    np.save(tmp_path / 'a.npy', np.zeros((5, 5), np.uint8))
+    with pytest.raises(ValueError, match=r'1 of 1 files .* a\.npy \(its 5 x 5 pixels exceed the limit of 20\)'):
+        decoded(tmp_path)
+    assert Image.MAX_IMAGE_PIXELS == 1024**3 // 12
 
 
 def test_nothing_is_shown_but_in_a_terminal(tmp_path, capfd, monkeypatch):

@@ -9,7 +9,7 @@ from pydicom.dataset import FileMetaDataset
 from pydicom.uid import ExplicitVRLittleEndian, SecondaryCaptureImageStorage
 
 from fedjax_fair.data import make_scenario
-from fedjax_fair.data.sources import read_pool
+from fedjax_fair.data.sources import checks, read_pool
 
 RAMP = np.arange(48, dtype=np.uint16).reshape(6, 8)
 
@@ -45,6 +45,12 @@ def two_classes(root, **first):
     save(root / 'normal' / 'a.dcm', **first)
     save(root / 'tumour' / 'b.dcm')
     return root
+
+
+def test_images_that_are_too_large_are_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(checks, 'LARGEST', RAMP.size - 1)
+    with pytest.raises(ValueError, match=r'2 of 2 files .* normal/a\.dcm \(its 6 x 8 pixels exceed the limit of 47\)'):
+        pool_of(two_classes(tmp_path))
 
 
 def test_class_and_domain_folders_are_read_like_those_of_pictures(tmp_path):

@@ -8,7 +8,7 @@ import pytest
 import scipy.io
 from PIL import Image
 
-from fedjax_fair.data import SOURCES, Source, make_scenario
+from fedjax_fair.data import SOURCES, Source, make_scenario, read_pool
 from fedjax_fair.data.parts import UNKNOWN
 from fedjax_fair.data.sources import Files
 
@@ -26,6 +26,18 @@ def test_each_source_is_a_domain_and_grey_joins_colour(files):
     data = make_scenario(f'domains:a=npz:{files}/grey.npz,b=npz:{files}/colour.npz', clients_per_domain=2)
     assert data.groups == ('a', 'b') and data.num_clients == 4
     assert data.x.shape[1:] == (6, 6, 3) and data.tests.names == ('a', 'b') and data.name == 'domains:a+b'
+
+
+@pytest.mark.parametrize(
+    'spec', ['npz:{0}/first.npz,{0}/second.npz', 'domains:a=npz:{0}/first.npz,b=npz:{0}/second.npz']
+)
+def test_every_domain_numbers_its_patients_alone(files, spec):
+    for name in ('first', 'second'):
+        held = {'images': greys(20, 6, 6), 'labels': np.arange(20) % 2, 'group': np.arange(20) // 4}
+        np.savez(files / f'{name}.npz', **held)
+    pool = read_pool(*spec.format(files).split(':', 1))
+    assert len(np.unique(pool.cluster_of)) == 10
+    assert not set(pool.cluster_of[pool.group_of == 0]) & set(pool.cluster_of[pool.group_of == 1])
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Class folders, with domains and splits in front of them or not."""
 
+import errno
 import os
 
 import numpy as np
@@ -39,6 +40,7 @@ def test_domains_without_splits_make_a_federation(tmp_path):
     data = make_scenario(f'folders:{tmp_path}', clients_per_domain=2)
     assert data.groups == ('art', 'photo') and data.num_clients == 4
     assert data.x.shape[1:] == (6, 6, 3) and data.x.dtype == np.uint8 and data.class_names == ('cat', 'dog')
+    assert data.description == f'data of {tmp_path}'
 
 
 def test_training_without_test_images_draws_them(tmp_path):
@@ -110,10 +112,32 @@ def test_empty_folders_are_named(tmp_path):
         read_folders(str(tmp_path))
 
 
+def test_a_folder_that_cannot_be_read_is_named(tmp_path, monkeypatch):
+    save_all(tmp_path, 'a b')
+    allowed = os.scandir
+
+    def scandir(path):
+        if str(path) == str(tmp_path / 'b'):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return allowed(path)
+
+    monkeypatch.setattr(os, 'scandir', scandir)
+    with pytest.raises(ValueError, match=rf'^--scenario=folders:.*: {tmp_path}/b cannot be read: Permission denied$'):
+        read_folders(str(tmp_path))
+
+
+def test_every_domain_numbers_its_patients_alone(tmp_path):
+    for domain in ('art', 'photo'):
+        for number in range(4):
+            save(tmp_path / domain / 'ab'[number % 2] / f'P{number // 2}_{number}.png')
+    found = read_folders(str(tmp_path), group=r'^(P\d)_')
+    assert sorted(set(found.group.tolist())) == ['art/P0', 'art/P1', 'photo/P0', 'photo/P1']
+
+
 def test_groups_are_found_in_names_and_stay_together(tmp_path):
     for number in range(40):
         save(tmp_path / 'ab'[number % 2] / f'P{number // 4}_{number}.png', seed=number)
-    pool = read_pool('folders', str(tmp_path), source_options=r'group=^(P\d+)_')
+    pool = read_pool('folders', str(tmp_path), source_options=r'group=^(P\d{1,3})_')
     tested = set(pool.cluster_of[pool.held_out])
     assert tested and not tested & set(pool.cluster_of[~pool.held_out])
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from fedjax_fair.data.sources.listing import SUFFIXES
 from fedjax_fair.data.sources.recognise import SIGNS, recognise
 
 ALL = tuple(sign.kind for sign in SIGNS)
@@ -36,6 +37,16 @@ def write(folder, names):
 @pytest.mark.parametrize('kind', LAYOUTS)
 def test_each_layout_is_recognised_among_all_kinds(tmp_path, kind):
     assert recognise(write(tmp_path, LAYOUTS[kind]), ALL) == kind
+
+
+@pytest.mark.parametrize('front', ['', 'north/', 'train/north/'])
+def test_masks_may_lie_below_splits_and_sites(tmp_path, front):
+    assert recognise(write(tmp_path, [f'd/{front}images/a.png', f'd/{front}masks/a.png']), ALL) == 'masks'
+
+
+@pytest.mark.parametrize('ending', SUFFIXES)
+def test_class_folders_of_every_image_format(tmp_path, ending):
+    assert recognise(write(tmp_path, [f'd/dog/a{ending}']), ALL) == 'folders'
 
 
 def test_every_sign_has_a_layout_here():

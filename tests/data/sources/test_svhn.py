@@ -94,5 +94,5 @@ def test_options_that_cannot_be_followed(folder, options, message):
 
 
 def test_a_missing_folder():
-    with pytest.raises(ValueError, match='--scenario=svhn:/nowhere: no such file or folder'):
+    with pytest.raises(ValueError, match='--scenario=svhn:/nowhere: no such folder'):
         make_scenario('svhn:/nowhere')

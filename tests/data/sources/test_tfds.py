@@ -1,5 +1,6 @@
 """Data sets of TensorFlow Datasets: prepared by our command, read by our source, without TensorFlow or a network."""
 
+import json
 import shutil
 import subprocess
 import sys
@@ -7,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 import tiny_sets
+from PIL import Image
 from tiny_sets import SITES
 
 from fedjax_fair.cli import data
@@ -15,6 +17,7 @@ from fedjax_fair.data import read_pool
 from fedjax_fair.data.parts import TEST, TRAIN, UNKNOWN
 from fedjax_fair.data.prepared import open_prepared, prepare
 from fedjax_fair.data.resize import resize_images
+from fedjax_fair.data.sources.pixels import fit
 from fedjax_fair.data.sources.tfds import read_tfds
 
 
@@ -92,15 +95,30 @@ def test_encoded_images_of_any_mode_become_colour_of_the_commonest_size(folder):
     (part,) = parts_of('tiny_photos', folder, group='patient')
     assert part.images.shape == (18, 6, 5, 3)
     for key, image in zip(part.group.astype(int), part.images, strict=True):
-        expected = np.asarray(tiny_sets.photo(key).convert('RGB'))[None]
-        np.testing.assert_array_equal(image, resize_images(expected, (6, 5))[0])
+        if key % 3 != 2 and tiny_sets.photo(key).mode not in ('RGBA', 'LA'):  # neither resized nor transparent
+            np.testing.assert_array_equal(image, tiny_sets.photo(key).convert('RGB'))
+
+
+@pytest.mark.parametrize('image_size', [None, 4])
+def test_the_same_pictures_in_files_have_the_same_bytes(folder, tmp_path, image_size):
+    (part,) = parts_of('tiny_photos', folder, image_size, group='patient', mask='classes_of_pixels')
+    for what, picture in (('images', tiny_sets.photo), ('masks', tiny_sets.classes_of_pixels)):
+        (tmp_path / what).mkdir()
+        for place, key in enumerate(part.group.astype(int)):
+            picture(key).save(tmp_path / what / f'{place:02}.png')
+    pool = read_pool('masks', str(tmp_path), image_size=image_size)
+    np.testing.assert_array_equal(part.images, pool.x)
+    np.testing.assert_array_equal(part.masks, pool.masks)
+
+
+def test_channels_beyond_colour_are_resized_each_for_itself():
+    pixels = np.random.default_rng(0).integers(0, 256, (9, 7, 4), dtype=np.uint8)
+    out = np.zeros((4, 4, 4), np.uint8)
+    fit(pixels, out)
+    np.testing.assert_array_equal(out, resize_images(pixels[None], (4, 4))[0])
 
 
 def test_images_are_fitted_into_the_size_asked_for(folder):
-    (part,) = parts_of('tiny_photos', folder, image_size=4, group='patient')
-    for key, image in zip(part.group.astype(int), part.images, strict=True):
-        expected = np.asarray(tiny_sets.photo(key).convert('RGB'))[None]
-        np.testing.assert_array_equal(image, resize_images(expected, (4, 4))[0])
     assert read_pool('tfds', 'tiny_tiles', image_size=5, source_options=f'data_dir={folder}').x.shape[1:] == (5, 5, 3)
 
 
@@ -224,6 +242,11 @@ def test_a_damaged_image_is_named(folder):
     one_line(lambda: parts_of('tiny_broken', folder), '--scenario=tfds:tiny_broken: split train, example ')
 
 
+def test_bombs_are_named_and_not_decoded(folder, monkeypatch):
+    monkeypatch.setattr(Image, 'MAX_IMAGE_PIXELS', 40)  # every third has 63
+    one_line(lambda: parts_of('tiny_photos', folder), '--scenario=tfds:tiny_photos: split train, example ', 'limit')
+
+
 @pytest.mark.parametrize('kept', [0, 0.5])
 def test_a_truncated_file(own, kept):
     place, read = own
@@ -264,6 +287,32 @@ def test_code_that_a_description_names_is_not_imported(own, monkeypatch, key):
     assert 'stranger_in_features' in text
     features.write_text(text.replace('pythonClassName', key))
     one_line(read, 'stranger_in_features')
+
+
+FEATURES = 'tensorflow_datasets.core.features.features_dict.FeaturesDict'
+STRANGER = {'type': 'stranger_in_features.C', 'content': {}}
+PROTO = {'pythonClassName': 'stranger_in_features.C', 'tensor': {'shape': {}, 'dtype': 'int64'}}
+
+
+@pytest.mark.parametrize(
+    'hidden',
+    [
+        {'pythonClassName': FEATURES, 'jsonFeature': {'json': json.dumps({'x': STRANGER})}},
+        {'python_class_name': FEATURES, 'json_feature': {'json': f' {json.dumps({"x": STRANGER})}'}},
+        {
+            'type': FEATURES,
+            'proto_cls': 'tensorflow_datasets.FeaturesDict',
+            'content': json.dumps({'features': {'x': PROTO}}),
+        },
+    ],
+)
+def test_code_that_is_named_in_a_text_of_a_description_is_not_imported(own, monkeypatch, hidden):
+    place, read = own
+    (place / 'stranger_in_features.py').write_text('raise SystemExit("imported")')
+    monkeypatch.syspath_prepend(place)
+    (place / 'features.json').write_text(json.dumps(hidden))
+    one_line(read, 'stranger_in_features.C, a class from outside')
+    assert 'stranger_in_features' not in sys.modules
 
 
 @pytest.mark.parametrize(

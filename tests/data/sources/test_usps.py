@@ -89,5 +89,5 @@ def test_a_bad_file_is_named(folder, spoil, message):
 
 
 def test_a_missing_folder():
-    with pytest.raises(ValueError, match='--scenario=usps:/nowhere: no such file or folder'):
+    with pytest.raises(ValueError, match='--scenario=usps:/nowhere: no such folder'):
         make_scenario('usps:/nowhere')
