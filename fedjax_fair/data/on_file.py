@@ -25,6 +25,8 @@ class OnFile:
         return len(self.rows)
 
     def __getitem__(self, key: Any) -> np.ndarray:
+        if isinstance(key, tuple):  # of several axes: what an array would give, at the price of reading all
+            return np.asarray(self.base[self.rows])[key]
         return np.asarray(self.base[self.rows[key]])
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:

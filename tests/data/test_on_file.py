@@ -41,4 +41,5 @@ def test_rows_chosen_twice_and_in_any_order(pools):
     twice = chosen_rows(chosen_rows(file, mask), np.arange(30) % 3 == 0)
     np.testing.assert_array_equal(twice, x[::2][::3])
     np.testing.assert_array_equal(twice[np.array([4, 1])], x[::2][::3][[4, 1]])
+    np.testing.assert_array_equal(twice[..., 0], x[::2][::3][..., 0])
     assert twice.shape == (10, 4, 4, 1) and len(twice) == 10 and twice.dtype == np.uint8
