@@ -125,6 +125,7 @@ class Streaming:
         return states
 
     def advance(self, states: FedState, n: int) -> tuple[FedState, Log]:
+        """Rounds one by one, each with the cohort that was loaded while the one before ran."""
         first = int(np.asarray(states.round)[0])
         if n == 0:
             data = _on_device(self._load(first))
