@@ -19,7 +19,7 @@ test: $(READY)  ## The test suite.
 	$(BIN)/python -m pytest --numprocesses=auto --dist=loadgroup -m 'not long'
 
 test-long: $(READY)  ## What does not fit into `make test`.
-	$(BIN)/python -m pytest --numprocesses=auto --dist=loadgroup -m long
+	XLA_FLAGS=--xla_cpu_use_fusion_emitters=true $(BIN)/python -m pytest --numprocesses=auto --dist=loadgroup -m long
 
 bench: $(READY)  ## Speed beside other simulators, each in an environment of its own.
 	$(BIN)/python -m benchmarks.peers.compare

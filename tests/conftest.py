@@ -6,14 +6,15 @@ import os
 import pathlib
 
 # Tests compile much and compute little: leave most of LLVM's optimisation out (level 0 has given wrong numbers), and
-# let XLA write loops without its fusion emitters, which take as long to compile as all the rest.
+# let XLA write loops without its fusion emitters, which take as long to compile as all the rest. What the caller sets
+# comes last and so wins.
 FLAGS = (
     '--xla_force_host_platform_device_count=4',
     '--xla_cpu_use_fusion_emitters=false',
     '--xla_backend_optimization_level=1',
     '--xla_llvm_disable_expensive_passes=true',
 )
-os.environ['XLA_FLAGS'] = ' '.join([os.environ.get('XLA_FLAGS', ''), *FLAGS])
+os.environ['XLA_FLAGS'] = ' '.join([*FLAGS, os.environ.get('XLA_FLAGS', '')])
 os.environ.setdefault('JAX_PLATFORMS', 'cpu')
 os.environ.setdefault('MPLBACKEND', 'agg')
 
