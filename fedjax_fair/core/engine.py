@@ -188,7 +188,10 @@ def _round(spec, spread, optimizer, state: FedState, cohort: Cohort, rng: Array)
         variables=state.variables,
     )
     stacked = needs_stack(spec.methods)
-    weights = None if stacked else server.weigh(spec.methods, view, None)
+    weights = None
+    if not stacked:
+        found = server.weigh(spec.methods, view, None)
+        weights = (found, server.weigh_statistics(spec.methods, view, found))
     result, sent, ok = _train(spec, spread, view, weights, shared, clients)
     done = server.step(spec.methods, result, optimizer, state.opt)
     state = _commit(spec, state, cohort, ok & done.alive, done, sent)
@@ -227,33 +230,42 @@ def _context(spec: Spec, shared: PyTree, one: PyTree) -> client.Context:
     return client.Context(spec, round_, id_, own, servers, rows, variables, data, steps)
 
 
-def _train(spec, spread, view: server.View, weights: Array | None, shared, clients):
-    """Train the cohort and aggregate: chunk by chunk when the weights are known, else over stacked updates."""
+def _train(spec, spread, view: server.View, weights: tuple[Array, Array] | None, shared, clients):
+    """Train the cohort and aggregate: chunk by chunk when the weights are known, else over stacked updates.
+
+    Weights are those of parameters and of batch statistics.
+    """
     keeps = spec.local.keep_optimizer
 
     def one(shared, inputs):
-        this, allowed, weight, probed = inputs
+        this, allowed, own, probed = inputs
         ctx = dataclasses.replace(_context(spec, shared, this), probe=probed)
         sent = client.train_and_send(ctx, ctx.rows.get(OPTIMIZER_ROW))
         ok = allowed & client.finite(sent)
         sent = sent._replace(opt=sent.opt if keeps else (), loss_sum=jnp.where(ok, sent.loss_sum, 0))
-        if weight is None:
+        if own is None:
             return (), (sent, ok)
-        share = jnp.where(ok, weight, 0)
-        part = jax.tree.map(lambda u: jnp.where(ok, u * share.astype(u.dtype), 0), sent.update)
-        return (part, share), (sent._replace(update={}), ok)
+        shares = jax.tree.map(lambda weight: jnp.where(ok, weight, 0), own)
+        part = {
+            k: jax.tree.map(lambda u, share=shares[k != 'params']: jnp.where(ok, u * share.astype(u.dtype), 0), v)
+            for k, v in sent.update.items()
+        }
+        return (part, shares), (sent._replace(update={}), ok)
 
     inputs = (clients, view.mask, weights, dict(view.reports))
-    zero = () if weights is None else jax.tree.map(jnp.zeros_like, (view.variables, weights[0]))
+    zero = () if weights is None else jax.tree.map(jnp.zeros_like, (view.variables, (weights[0][0], weights[1][0])))
     sums, (sent, ok) = mapping.map_sum(spread, one, zero, shared, inputs)
     reports = server.Reports(tree.keep_rows(ok, {**view.reports, **sent.reports}))
     view = dataclasses.replace(view, mask=ok, reports=reports)
     if weights is None:
         return server.aggregate(spec.methods, view, sent.update), sent, ok
-    total, mass = sums
-    mass = jnp.maximum(mass, jnp.finfo(mass.dtype).tiny)
-    update = jax.tree.map(lambda leaf: leaf / mass.astype(leaf.dtype), total)
-    return server.Aggregate(jnp.where(ok, weights, 0) / mass, update, None, view), sent, ok
+    total, masses = sums
+    masses = jax.tree.map(lambda mass: jnp.maximum(mass, jnp.finfo(mass.dtype).tiny), masses)
+    update = {
+        k: jax.tree.map(lambda leaf, mass=masses[k != 'params']: leaf / mass.astype(leaf.dtype), v)
+        for k, v in total.items()
+    }
+    return server.Aggregate(jnp.where(ok, weights[0], 0) / masses[0], update, None, view), sent, ok
 
 
 def _rows_finite(values: PyTree, mask: Array) -> Array:

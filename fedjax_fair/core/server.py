@@ -86,6 +86,14 @@ def weigh(methods: tuple[Method, ...], view: View, updates: PyTree) -> Array:
     return masked_softmax(sum(scores[1:], scores[0]), view.mask)
 
 
+def weigh_statistics(methods: tuple[Method, ...], view: View, weights: Array) -> Array:
+    """The weights of batch statistics; those of parameters unless a method has other ones."""
+    for m in methods:
+        if m.statistics is not None:
+            weights = m.statistics(view.of(m), weights)
+    return weights
+
+
 def initial_entries(methods: tuple[Method, ...], variables: Variables, run: Run, rows: int) -> tuple[dict, dict]:
     """Every method's server entry, and a table of equal rows for those that keep rows."""
     servers: dict[str, PyTree] = {}
@@ -124,7 +132,8 @@ def aggregate(methods: tuple[Method, ...], view: View, updates: Variables) -> Ag
             updates = _with_params(m, updates, part)
             view = dataclasses.replace(view, reports=Reports(view.reports | found))
     weights = weigh(methods, view, updates['params'])
-    update = tree.weighted_sum(weights, updates)
+    others = weigh_statistics(methods, view, weights)
+    update = {k: tree.weighted_sum(weights if k == 'params' else others, v) for k, v in updates.items()}
     for m in methods:
         if m.reduce is not None:
             update = _with_params(m, update, m.reduce(view.of(m), _params(m, updates), weights))

@@ -202,6 +202,7 @@ class Method(NamedTuple):
     # server
     revise: Callable | None = None  # (view, updates) -> (updates, dict)
     score: Callable | None = None  # (view, updates) -> [C] log-scores
+    statistics: Callable | None = None  # (view, weights) -> [C] weights of batch statistics
     reduce: Callable | None = None  # (view, updates, weights) -> update
     finish: Callable | None = None  # (view, updates, weights, update) -> update
     commit: Callable | None = None  # (view, updates, weights, update) -> (server_entry or None, rows or None)

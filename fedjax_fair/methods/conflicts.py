@@ -9,7 +9,7 @@ import optax
 from fedjax_fair.core.tree import select, weighted_sum
 from fedjax_fair.core.types import Array, Method, PyTree
 from fedjax_fair.methods.options import one_of
-from fedjax_fair.methods.weights import probe_loss
+from fedjax_fair.methods.weights import plain_mean, probe_loss
 from fedjax_fair.ops import (
     gram,
     harmonized_coefficients,
@@ -62,7 +62,7 @@ def fedfv(alpha: float = 0.1, tau: int = 1) -> list[Method]:
         return known['past'], known['when'], put(jnp.zeros(len(numbers), loss.dtype), loss), numbers
 
     def reduce(view, updates, weights):
-        stack, when, loss, numbers = last_updates(view, updates['params'])
+        stack, when, loss, numbers = last_updates(view, updates)
         overlap = gram(stack)
         present = when == view.round
         order = jnp.lexsort((numbers, jnp.where(present, loss, jnp.inf)))
@@ -75,8 +75,7 @@ def fedfv(alpha: float = 0.1, tau: int = 1) -> list[Method]:
             found = jnp.where(view.round + 1 >= tau, corrected, found)
         lengths = [jnp.sqrt(jnp.maximum(c @ overlap @ c, 0)) for c in (mean, found)]
         scaled = found * (lengths[0] / jnp.maximum(lengths[1], 1e-30))
-        plain = {kind: view.mean(part) for kind, part in updates.items() if kind != 'params'}
-        return {**plain, 'params': weighted_sum(scaled, stack)}
+        return weighted_sum(scaled, stack)
 
     def commit(view, updates, weights, update):
         past, when, *_ = last_updates(view, updates)
@@ -90,7 +89,7 @@ def fedfv(alpha: float = 0.1, tau: int = 1) -> list[Method]:
             reduce=reduce,
             commit=commit if tau > 1 else None,
             ignores_weights=True,
-            whole=True,
+            statistics=plain_mean,
         )
     ]
 
@@ -150,6 +149,7 @@ def fedgh_pcgrad() -> list[Method]:
         Method(
             'fedgh_pcgrad',
             ignores_weights=True,
+            statistics=plain_mean,
             init=lambda variables, run: (optax.tree.zeros_like(variables['params']), None),
             reduce=reduce,
             commit=commit,

@@ -147,6 +147,7 @@ def ditto(mu: float = 1.0, implicit: bool = False, aggregate: str = 'no') -> lis
 
     A table of one global model needs one: by default it is the shared one. ``aggregate='served'`` evaluates the mean of
     the personal models, by examples, and trains as ever; ``'fed_back'`` makes that mean the next shared model.
+    What clients deploy is their personal model in any case.
 
     >>> [method.name for method in ditto(aggregate='fed_back')]
     ['personal']

@@ -32,6 +32,11 @@ def one_vote_each(view, updates) -> Array:
     return jnp.zeros_like(view.n)
 
 
+def plain_mean(view, weights) -> Array:
+    """Weights of batch statistics under which clients count the same."""
+    return view.shares(jnp.ones_like(view.n))
+
+
 def probe_loss(ctx) -> dict[str, Array]:
     """The mean training loss of the incoming model."""
     return {'loss': ctx.loss(ctx.variables)}
@@ -66,7 +71,7 @@ def qffl(q: float = 0.1) -> list[Method]:
     ``q`` and the length of local training grow; ``q = 0`` is the uniform mean.
 
     Reference: Li et al., Fair Resource Allocation in Federated Learning, ICLR 2020. Norms run over trainable
-    parameters; batch statistics are averaged with the weights and not scaled.
+    parameters; batch statistics are averaged plainly.
     """
 
     def report(ctx, scratch, before, after):
@@ -84,7 +89,7 @@ def qffl(q: float = 0.1) -> list[Method]:
         total = jnp.sum(powers)
         return optax.tree.scale(total / jnp.maximum(total + jnp.sum(curvature), TINY), update)
 
-    return [Method('qffl', probe=probe_loss, report=report, score=score, finish=finish)]
+    return [Method('qffl', probe=probe_loss, report=report, score=score, finish=finish, statistics=plain_mean)]
 
 
 def step_mass(steps: Array, momentum) -> Array:
@@ -101,7 +106,8 @@ def fednova() -> list[Method]:
 
     ``W+ = W + (sum_k p_k a_k) sum_k p_k (w_k - W) / a_k`` with ``p_k = n_k / sum n`` and ``a_k`` from
     :func:`step_mass`. Equal numbers of local steps give FedAvg exactly. With normalised weights ``v_k ~ p_k / a_k`` the
-    step is ``sum v a^2 / (sum v a)^2`` times their mean, which also holds when other scores join.
+    step is ``sum v a^2 / (sum v a)^2`` times their mean, which also holds when other scores join. Batch statistics are
+    no directions: they are averaged by ``p_k ~ v_k a_k``.
 
     Reference: Wang et al., Tackling the Objective Inconsistency Problem in Heterogeneous Federated Optimization,
     NeurIPS 2020. For optimisers other than SGD ``a_k`` is the number of steps, and so it is for momentum that clients
@@ -119,4 +125,7 @@ def fednova() -> list[Method]:
         factor = jnp.sum(weights * mass(view) ** 2) / jnp.maximum(reach**2, TINY)
         return jax.tree.map(lambda leaf: factor.astype(leaf.dtype) * leaf, update)
 
-    return [Method('fednova', score=score, finish=finish)]
+    def statistics(view, weights):
+        return view.shares(weights * mass(view))
+
+    return [Method('fednova', score=score, finish=finish, statistics=statistics)]

@@ -85,6 +85,19 @@ def test_fednova_against_its_formula():
     np.testing.assert_allclose(served('fednova', steps=steps), expected, rtol=1e-5)
 
 
+@pytest.mark.parametrize(
+    ('recipe', 'mean'),
+    [('fedavg', 0.75), ('fednova', 0.75), ('uniform', 0.5), ('qffl', 0.5), ('fedfv', 0.5), ('fedgh_pcgrad', 0.5)],
+)
+def test_batch_statistics_have_weights_of_their_own(recipe, mean):
+    """Of two clients with 1 and 3 examples, 1 and 10 steps and losses 1 and 9, the second one moves its statistics."""
+    variables = {'params': {'w': jnp.zeros(2)}, 'batch_stats': {'mean': jnp.zeros(())}}
+    updates = {'params': {'w': UPDATES[:1, :2, :2]}, 'batch_stats': {'mean': np.array([[0.0, 1.0]], np.float32)}}
+    reports = {'steps': np.array([[1.0, 10.0]]), 'loss': np.array([[1.0, 9.0]])}
+    out = scripted_rounds(make_methods(recipe), variables, updates, reports, [1, 3])
+    np.testing.assert_allclose(out.variables['batch_stats']['mean'], [mean], rtol=1e-6)
+
+
 def test_step_mass_is_the_l1_norm_of_what_momentum_accumulates():
     for momentum in (0.0, 0.5, 0.9):
         for steps in (1, 4, 9):
@@ -96,7 +109,8 @@ def test_step_mass_is_the_l1_norm_of_what_momentum_accumulates():
 def test_fednova_with_momentum_and_unequal_steps_written_out(keep):
     """Momentum from rest counts as what it accumulates; kept momentum makes every step count the same.
 
-    A client's examples are all alike, so that their order does not matter.
+    Statistics count by examples, however long clients train. A client's examples are all alike, so that their order
+    does not matter.
     """
     sizes, lr, momentum = np.array([12, 5, 3]), 0.2, 0.9
     steps, p = np.array([3, 2, 1]), sizes / 20
@@ -117,10 +131,11 @@ def test_fednova_with_momentum_and_unequal_steps_written_out(keep):
         velocities = np.stack([v for _, v in ends])
         w = w + p @ mass * sum(p[k] * (end - w) / mass[k] for k, (end, _) in enumerate(ends))
 
-    linear = Model(
-        lambda key, x: {'params': {'w': jnp.zeros((4, 3))}, 'batch_stats': {}},
-        lambda variables, x, mask, train, key: Output(x @ variables['params']['w'], x, {}),
-    )
+    def apply(variables, x, mask, train, key):
+        return Output(x @ variables['params']['w'], x, {'mean': jnp.max(jnp.where(mask[:, None], x, -jnp.inf), 0)})
+
+    start = {'params': {'w': jnp.zeros((4, 3))}, 'batch_stats': {'mean': jnp.zeros(4)}}
+    linear = Model(lambda key, x: start, apply)
     local = Local(batch_size=4, lr=lr, momentum=momentum, keep_optimizer=keep)
     facts = {'sizes': sizes, 'example': np.zeros(4, np.float32), 'local': local}
     run = build(linear, classification(3), make_methods('fednova'), **facts)
@@ -131,6 +146,7 @@ def test_fednova_with_momentum_and_unequal_steps_written_out(keep):
     for _ in range(3):
         state, _ = step(state, cohort_of(data, jnp.arange(3)), jax.random.key(1))
     np.testing.assert_allclose(state.variables['params']['w'], w, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(state.variables['batch_stats']['mean'], p @ points, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize('recipe', ['fedadam', 'fedyogi', 'fedadagrad'])
