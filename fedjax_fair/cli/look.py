@@ -21,6 +21,7 @@ from fedjax_fair.data.overview import SIDES, class_names, counts_of_classes, cou
 from fedjax_fair.data.pool import Pool
 from fedjax_fair.data.problems import Problem, find_problems
 from fedjax_fair.data.sources.recognise import recognise
+from fedjax_fair.data.sources.workers import UnreadableFiles
 from fedjax_fair.data.written import write_partition
 from fedjax_fair.training.config import DATA_OPTIONS
 from fedjax_fair.training.setup import checked, load_federation
@@ -52,6 +53,8 @@ def inspect(argument: str, values: flags.FlagValues) -> int:
         if not is_deliberate(error) or not str(error).startswith('--scenario'):
             raise
         _print_problems(console, [Problem(f'the data cannot be read: {error}', 1, (), grave=True)])
+        for file in error.files if isinstance(error, UnreadableFiles) else ():
+            console.print(f'  {file}', highlight=False, markup=False, soft_wrap=True)
         return 1
     _print_facts(console, spec, pool)
     if pool.x.ndim == 4:

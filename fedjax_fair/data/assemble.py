@@ -49,7 +49,8 @@ SPLITS: dict[str, dict[str, Any]] = {
     'site': {},
 }
 GROUPED = ('domain', 'site')
-NEEDED = 'every site or domain needs one (--join_sites makes one of all those that lack them)'
+NEEDED = 'every site or domain needs one'
+JOINING = '(--join_sites makes one of all those that lack them)'
 
 
 def federate(
@@ -88,6 +89,7 @@ def deal(pool: Pool, name: str, split: Split, seed: int = 0, own_tests: int | No
     if split.by in GROUPED:
         group_of = np.array([pool.origin[client[0]] for client in clients], np.int32)
         if (pool.origin[test] < 0).all():
+            _check_trained(pool.groups, group_of, f'--scenario={name}')  # which --join_sites could not mend
             return _client_tests(clients, test, None)._replace(groups=pool.groups, group_of=group_of)
         tests = _group_tests(pool, test, group_of, name)
         return Partition(clients, tests, group_of, pool.groups, pool.groups, group_of)
@@ -204,10 +206,14 @@ def clients_of_each(domains: int, num_clients: int | None, clients_per_domain: i
 def _group_tests(pool: Pool, test: np.ndarray, group_of: np.ndarray, name: str) -> Clients:
     chosen = [test[pool.origin[test] == g] for g in range(len(pool.groups))]
     if missing := [pool.groups[g] for g, rows in enumerate(chosen) if not len(rows)]:
-        raise ValueError(f'--scenario={name}: no test example for {", ".join(missing)}; {NEEDED}')
-    if missing := [pool.groups[g] for g in range(len(pool.groups)) if g not in group_of]:
-        raise ValueError(f'--scenario={name}: no training example for {", ".join(missing)}; {NEEDED}')
+        raise ValueError(f'--scenario={name}: no test example for {", ".join(missing)}; {NEEDED} {JOINING}')
+    _check_trained(pool.groups, group_of, f'--scenario={name}', f' {JOINING}')
     return chosen
+
+
+def _check_trained(groups: tuple[str, ...], group_of: np.ndarray, who: str, advice: str = '') -> None:
+    if missing := [group for g, group in enumerate(groups) if g not in group_of]:
+        raise ValueError(f'{who}: no training example for {", ".join(missing)}; {NEEDED}{advice}')
 
 
 def _client_tests(clients: Clients, test: np.ndarray, own: Clients | None) -> Partition:

@@ -18,7 +18,8 @@ def named_paths(text: str) -> list[pathlib.Path]:
     >>> [path.name for path in named_paths('a/x.npz, b/y.npz')]
     ['x.npz', 'y.npz']
     """
-    return [pathlib.Path(os.path.expandvars(part.strip())).expanduser() for part in text.split(',') if part.strip()]
+    parts = [part.strip() for part in text.split(',') if part.strip()]
+    return [pathlib.Path(os.path.expanduser(os.path.expandvars(part))) for part in parts]  # an unknown ~user stays
 
 
 def one_path(

@@ -53,7 +53,10 @@ def merge(
     test examples, or where these are to be drawn have fewer than two groups (or examples, where there are no groups).
     """
     left_out = sum(int((p.split == VAL).sum()) for p in parts)
-    parts = [p for p in parts if (p.split != VAL).any()] or parts  # none of what is left out is resized or copied
+    read = [p for p in parts if (p.split != VAL).any()]
+    if left_out and not read:
+        raise ValueError(f'--scenario: {_sources(parts)} holds only validation examples, none for training or testing')
+    parts = read or parts  # none of what is left out is resized or copied
     x = one_shape([p.images for p in parts], image_size)
     if len({p.labels.shape[1:] for p in parts}) > 1:
         raise ValueError('--scenario: labels must have one shape in all files and parts')
@@ -66,7 +69,7 @@ def merge(
         site = _joined(site, split, clusters)
     group_of, groups = _numbered(site)
     masks = [resize_masks(p.masks, x.shape[1:3]) for p in parts if p.masks is not None]
-    kept = np.concatenate(masks) if len(masks) == len(parts) else None
+    kept = _joined_rows(masks) if len(masks) == len(parts) else None
     task = task or _natural_task(y, parts)
     pool = Pool(x, y, split == TEST, group_of, groups, class_names, kept, task, clusters)
     _check_task(pool, parts)
@@ -91,6 +94,15 @@ def at_site(part: Part, name: str) -> Part:
     return part._replace(site=site, group=None if part.group is None else groups_within(site, part.group))
 
 
+def _sources(parts: Sequence[Part]) -> str:
+    return ', '.join(dict.fromkeys(p.source for p in parts))
+
+
+def _joined_rows(arrays: Sequence[np.ndarray]) -> np.ndarray:
+    """Arrays below each other; one alone, which may be in a file, is not copied."""
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+
+
 def _natural_task(y: np.ndarray, parts: Sequence[Part]) -> str:
     """What the arrays are for: several labels each, masks without labels, or one class each."""
     if y.ndim > 1:
@@ -99,7 +111,7 @@ def _natural_task(y: np.ndarray, parts: Sequence[Part]) -> str:
 
 
 def _check_task(pool: Pool, parts: Sequence[Part]) -> None:
-    source = ', '.join(dict.fromkeys(p.source for p in parts))
+    source = _sources(parts)
     lacks = {
         'classification': 'one class label per image' if pool.y.ndim > 1 or any(p.unlabelled for p in parts) else '',
         'segmentation': 'masks of the size of the images' if pool.masks is None else '',
@@ -123,14 +135,12 @@ def one_shape(images: Sequence[np.ndarray], image_size: int | None) -> np.ndarra
             shapes = sorted({x.shape[1:] for x in images})
             raise ValueError(f'--scenario: features must share one shape (got {shapes}) and take no --image_size')
         return np.concatenate(images)
-    if image_size is not None and image_size < 1:
-        raise ValueError(f'--image_size must be at least 1, got {image_size}')
     channels = {x.shape[-1] for x in images}
     if len(channels) > 1 and channels != {1, 3}:
         raise ValueError(f'--scenario: images have {sorted(channels)} channels; only grey and RGB may be mixed')
     size = _most_common_size(images) if image_size is None else (image_size, image_size)
     fitted = [with_channels(resize_images(x, size), max(channels)) for x in images]
-    return fitted[0] if len(fitted) == 1 else np.concatenate(fitted)
+    return _joined_rows(fitted)
 
 
 def _most_common_size(images: Sequence[np.ndarray]) -> tuple[int, int]:
@@ -141,7 +151,7 @@ def _most_common_size(images: Sequence[np.ndarray]) -> tuple[int, int]:
 
 
 def _check_labels(y: np.ndarray, class_names: tuple[str, ...], parts: Sequence[Part]) -> None:
-    source = ', '.join(dict.fromkeys(p.source for p in parts))
+    source = _sources(parts)
     if not len(y):
         raise ValueError(f'--scenario: {source} holds no examples')
     if y.ndim > 1:

@@ -82,7 +82,7 @@ class _Runner:
         """Go on until all rounds are done; a stop request ends after a checkpoint."""
         title = f'{self.config.recipe} on {self.x.federation.name}'
         display = Display(title, self.config.rounds, self.done, quiet=self.quiet)
-        with StopFlag() as stop, display:
+        with StopFlag() as stop, display, contextlib.closing(self.supply):
             for note in self.x.notes:
                 display.say(note)
             self._rounds(stop, display)
@@ -90,7 +90,6 @@ class _Runner:
                 self._stop()
             self.checkpoints.close()
             summaries = self._finish()
-            self.supply.close()
             if stop.asked:
                 raise self._interrupted(f'results in {self.out}')
         for line in results.failure_lines(summaries, self.x.points):
@@ -196,10 +195,7 @@ class _Runner:
             self._save()
 
     def _save(self) -> None:
-        whole = self.supply.whole(self.states)
-        self.checkpoints.save(self.done, whole, self.tallies)
-        if whole is not self.states:  # rows on the host change in place: what is being written must not
-            self.checkpoints.wait()
+        self.checkpoints.save(self.done, self.supply.whole(self.states), self.tallies)
 
     def _stop(self) -> None:
         self._save()

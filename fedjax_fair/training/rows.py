@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from fedjax_fair.core.types import Array, PyTree
+from fedjax_fair.training.checkpoint import KEPT
 
 
 class RowStore:
@@ -91,9 +92,10 @@ def _table(first: np.ndarray, clients: int, folder: pathlib.Path | None, number:
     if folder is None:
         return np.broadcast_to(first, shape).copy()
     folder.mkdir(parents=True, exist_ok=True)
-    need, free = math.prod(shape) * first.dtype.itemsize, shutil.disk_usage(folder).free
+    need, free = (1 + KEPT) * math.prod(shape) * first.dtype.itemsize, shutil.disk_usage(folder).free
     if need > free:  # a mapped file that outgrows its disk would end the process without a word
-        raise ValueError(f'--rows=disk needs {need / 1e9:.1f} GB, but {free / 1e9:.1f} GB are free in {folder}')
+        both = f'{need / 1e9:.1f} GB with its checkpoints, but {free / 1e9:.1f} GB are free'
+        raise ValueError(f'--rows=disk needs {both} in {folder}')
     table = np.lib.format.open_memmap(folder / f'{number}.npy', 'w+', first.dtype, shape)
     table[:] = first
     return table

@@ -25,6 +25,13 @@ def test_sites_train_and_one_test_set_is_everyones(tmp_path, options):
     assert 'a  1 client, 4 training, 5 test examples' in describe(data)
 
 
+@pytest.mark.parametrize('options', [{}, {'join_sites': True}])
+def test_sites_of_validation_only_are_a_mistake(tmp_path, options):
+    spec = write(tmp_path, ['a', 'b', '', '', 'c'], ['train', 'train', 'test', 'test', 'val'])
+    with pytest.raises(ValueError, match=r'no training example for c; every site or domain needs one$'):
+        make_scenario(spec, **options)
+
+
 @pytest.mark.parametrize('wishes', [{'clients_per_domain': 2}, {'split_by': 'iid', 'num_clients': 3}])
 def test_the_common_test_set_serves_any_partition(tmp_path, wishes):
     spec = write(tmp_path, ['a'] * 6 + ['b'] * 6 + [''] * 5, ['train'] * 12 + ['test'] * 5)

@@ -1,6 +1,7 @@
 """Arrays of one's own: every layout, every mistake."""
 
 import pathlib
+import zipfile
 
 import numpy as np
 import pytest
@@ -119,6 +120,21 @@ def test_a_role_given_to_no_array_is_not_read(sites):
         read_pool('npz', path, npz_keys='labels:-')
 
 
+def test_columns_and_bytes_are_read_as_rows_of_text(sites):
+    path = sites.pop('path')
+    del sites['is_test']
+    more = {
+        'site': np.tile(['Köln'.encode(), b'Ulm'], 30)[:, None],
+        'split': np.tile([b'train', b'test', b'train'], 20)[:, None],
+        'group': np.arange(60)[:, None] // 6,
+        'class_names': np.array([[b'a'], [b'b'], [b'c']]),
+    }
+    pool = read_pool('npz', save(path, **(sites | more)))
+    assert pool.groups == ('Köln', 'Ulm') and pool.class_names == ('a', 'b', 'c')
+    assert pool.held_out.tolist() == [False, True, False] * 20
+    assert pool.cluster_of.tolist() == (np.arange(60) // 6).tolist()
+
+
 def test_sites_of_one_slide_are_joined_before_the_split_is_drawn(tmp_path):
     """Slides of three images; A has three slides, B and D one, C two."""
     slide = np.repeat(np.arange(7), 3)
@@ -226,6 +242,9 @@ CHANGES = {
     'float labels': ({'labels': np.zeros(60)}, 'labels must be integers of shape .T..*got float64'),
     'negative': ({'labels': np.full(60, -1)}, 'labels must be 0, 1, 2, ..., got -1'),
     'out of range': ({'class_names': np.array(['a', 'b'])}, 'label 2 is out of range of the 2 class_names'),
+    'beyond int32': ({'labels': np.full(60, 2**32 + 1)}, r'sites\.npz: labels must be 0, 1, 2, ..., got 4294967297'),
+    'just beyond': ({'labels': np.full(60, 2**31)}, 'labels must be 0, 1, 2, ..., got 2147483648'),
+    'no columns': ({'labels': np.zeros((60, 0), int)}, r'labels must be integers .* got int64 \(60, 0\)'),
     'huge': ({'labels': np.full(60, 4000)}, 'label 4000 is out of range for 60 examples'),
     'nothing tested': ({'is_test': np.zeros(60, int)}, '60 training and 0 test examples'),
     'unknown split': ({'split': np.full(60, 'fold 3')}, "'split' holds fold 3; choose train, test, val or 0, 1, 2"),
@@ -233,6 +252,20 @@ CHANGES = {
     'channels first': ({'images': np.zeros((60, 3, 8, 8), np.uint8)}, 'channels last'),
     'integers': ({'images': np.zeros((60, 8, 8), int)}, 'must be uint8 .0..255. or floats, got int64'),
     'not finite': ({'images': np.full((60, 8, 8), np.nan)}, 'NaN'),
+    'no pixels': ({'images': np.zeros((60, 0, 8), np.uint8)}, r'images must not be empty, got shape \(60, 0, 8\)'),
+    'site of two': ({'site': np.zeros((60, 2), int)}, r"'site' must have shape \[N\] or \[N, 1\], got \(60, 2\)"),
+    'split of two': ({'split': np.zeros((60, 2), int)}, r"'split' must have shape .*got \(60, 2\)"),
+    'group of two': ({'group': np.zeros((60, 2), int)}, r"'group' must have shape .*got \(60, 2\)"),
+    'class names': ({'class_names': np.array([['a', 'b', 'c']])}, r"'class_names' must have shape .*got \(1, 3\)"),
+    'one site name': ({'site_names': np.array('a')}, r"'site_names' must have shape .*got \(\)"),
+    'latin-1': ({'site': np.full(60, b'M\xfcnchen')}, r"'site' holds b'M\\xfcnchen', which is not text in UTF-8"),
+    'unknown bytes': ({'split': np.full(60, b'fold 3')}, "'split' holds fold 3; choose train, test, val or 0, 1, 2"),
+    'unknown site': ({'site': np.full(60, np.nan)}, "'site' holds NaN or infinite values"),
+    'only validation': ({'split': np.full(60, 'val')}, r'sites\.npz holds only validation examples'),
+    'mixed masks': (
+        {'masks': np.where(np.arange(60) == 7, 1, 255)[:, None, None] * np.eye(8, dtype=int)},
+        r'sites\.npz mask 0 holds 255 and sites\.npz mask 7 holds 1; masks are black and white',
+    ),
     'flat': ({'images': np.zeros(60, np.uint8)}, 'got shape .60,.'),
     'pickled': ({'labels': np.array([{}] * 60)}, "array 'labels' cannot be read"),
 }
@@ -300,6 +333,43 @@ def test_files_that_are_not_there_or_not_npz(tmp_path, sites):
         make_scenario(f'npz:{good},{good}')
     with pytest.raises(ValueError, match='has sites of its own'):
         make_scenario(f'npz:{save(tmp_path / "b.npz", images=images(9, 8, 8), labels=np.zeros(9, int))},{good}')
+
+
+def rewritten(path: pathlib.Path, flags: int = 0, method: int = 0, header: tuple[bytes, bytes] = (b'', b'')) -> str:
+    """The archive with other flags and another compression, or with something else in the headers of its arrays."""
+    with zipfile.ZipFile(path) as archive:
+        arrays = {name: archive.read(name).replace(*header) for name in archive.namelist()}
+    with zipfile.ZipFile(path, 'w') as archive:
+        for name, content in arrays.items():
+            archive.writestr(name, content)
+    raw = bytearray(path.read_bytes())
+    for signature, place in ((b'PK\3\4', 6), (b'PK\1\2', 8)):
+        start = raw.find(signature)
+        raw[start + place] |= flags
+        raw[start + place + 2] |= method
+    path.write_bytes(raw)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ('change', 'words'),
+    [
+        ({'flags': 1}, 'encrypted'),
+        ({'method': 99}, 'compression method is not supported'),
+        ({'header': (b'(60, 8, 8), }' + b' ' * 9, b'(60, 8, 99999999999), }')}, 'Unable to allocate'),
+    ],
+)
+def test_archives_that_cannot_be_read(sites, change, words):
+    path = sites.pop('path')
+    save(path, **sites)
+    with pytest.raises(ValueError, match=rf"^--scenario: sites\.npz: array 'images' cannot be read: .*{words}.*$"):
+        read_pool('npz', rewritten(path, **change))
+
+
+@pytest.mark.parametrize('path', ['~nosuchuser/a.npz', 'a' * 300])
+def test_paths_that_cannot_be(path):
+    with pytest.raises(ValueError, match=f'^--scenario=npz:{path}: no such file$'):
+        read_pool('npz', path)
 
 
 def test_files_that_do_not_go_together(tmp_path):

@@ -1,6 +1,7 @@
 """Examples and client rows away from the device: the same results, bit for bit."""
 
 import dataclasses
+import tracemalloc
 
 import jax
 import jax.numpy as jnp
@@ -8,7 +9,11 @@ import numpy as np
 import pytest
 from lab import assert_same
 
+from fedjax_fair.core import client_map
+from fedjax_fair.core.tree import num_bytes
+from fedjax_fair.core.types import FedState
 from fedjax_fair.training import Config, finished, prepare, run
+from fedjax_fair.training.checkpoint import Checkpoints
 from fedjax_fair.training.rows import RowStore
 from fedjax_fair.training.supply import Streaming
 
@@ -47,25 +52,57 @@ def test_everybody_in_another_order(few, tmp_path, read):
 
 
 def test_nothing_is_left_of_what_was_kept_for_the_run(few, tmp_path):
-    run(
-        dataclasses.replace(few, recipe='scaffold', examples='disk', rows='disk', rounds=1),
-        tmp_path / 'out',
-        quiet=True,
-    )
+    few = dataclasses.replace(few, recipe='scaffold', examples='disk', rows='disk', rounds=4, checkpoint_every=1)
+    run(few, tmp_path / 'out', quiet=True)
     assert not {'examples', 'rows'} & {path.name for path in (tmp_path / 'out').iterdir()}
+    for folder in ('checkpoints', 'checkpointed_rows'):
+        assert {path.name for path in (tmp_path / 'out' / folder).iterdir() if path.is_dir()} >= {'3', '4'}
+    assert len(list((tmp_path / 'out' / 'checkpointed_rows').iterdir())) <= 3
 
 
-def test_a_stopped_run_goes_on_whatever_keeps_its_rows(few, tmp_path, read):
+def test_nothing_is_left_of_a_run_that_failed(few, tmp_path, monkeypatch):
+    def fail(*_):
+        raise RuntimeError('out of memory')
+
+    monkeypatch.setattr(Streaming, 'evaluations', fail)
+    with pytest.raises(RuntimeError, match='out of memory'):
+        run(dataclasses.replace(few, examples='disk'), tmp_path / 'out', quiet=True)
+    assert not (tmp_path / 'out' / 'examples').exists()
+
+
+@pytest.mark.parametrize(
+    ('before', 'after'),
+    [
+        (('host', 'disk'), ('disk', 'host')),
+        (('host', 'host'), ('device', 'device')),
+        (('device', 'device'), ('host', 'disk')),
+    ],
+)
+def test_a_stopped_run_goes_on_whatever_keeps_its_rows(few, before, after, tmp_path, read):
     few = dataclasses.replace(few, recipe='scaffold')
     run(few, tmp_path / 'whole', quiet=True)
-    away = dataclasses.replace(few, examples='host', rows='disk')
-    run(dataclasses.replace(away, rounds=3), tmp_path / 'part', quiet=True)
+    first, second = (dataclasses.replace(few, examples=examples, rows=rows) for examples, rows in (before, after))
+    run(dataclasses.replace(first, rounds=3), tmp_path / 'part', quiet=True)
     (tmp_path / 'part' / 'summary.json').unlink()
     config = (tmp_path / 'part' / 'config.json').read_text().replace('"rounds": 3', '"rounds": 5')
     (tmp_path / 'part' / 'config.json').write_text(config)
-    run(dataclasses.replace(few, examples='disk', rows='host'), tmp_path / 'part', resume=True, quiet=True)
+    run(second, tmp_path / 'part', resume=True, quiet=True)
     whole, part = (read(tmp_path / name / 'metrics.jsonl') for name in ('whole', 'part'))
     assert whole[-2:] == part[-2:]
+
+
+def test_rows_are_checkpointed_as_files_without_a_copy_in_memory(tmp_path):
+    """Orbax copies arrays of the host before it writes them, which rows that outgrow memory would not survive."""
+    tables = np.lib.format.open_memmap(tmp_path / 'rows.npy', 'w+', np.float32, (1, 2000, 5000))  # 40 MB
+    state = FedState(jnp.ones(1, jnp.int32), {}, {}, {}, {'a': tables}, jnp.zeros(1))
+    checkpoints = Checkpoints(tmp_path)
+    tracemalloc.start()
+    checkpoints.save(1, state, {})
+    checkpoints.close()
+    assert tracemalloc.get_traced_memory()[1] < tables.nbytes / 2
+    tracemalloc.stop()
+    again, _ = Checkpoints(tmp_path).restore(state)
+    np.testing.assert_array_equal(again.clients['a'][0, 0], 0)
 
 
 def test_nothing_is_compiled_twice(few, tmp_path):
@@ -97,6 +134,27 @@ def test_what_cannot_be_is_refused(few, settings, message):
 
 def test_small_data_stays_on_the_device(few):
     assert prepare(dataclasses.replace(few, recipe='scaffold')).storage == ('device', 'device')
+
+
+@pytest.mark.parametrize(
+    ('share', 'settings', 'storage'),
+    [
+        (1 / 5, {'recipe': 'scaffold'}, ('device', 'device')),
+        (1 / 3, {'recipe': 'scaffold'}, ('host', 'host')),
+        (2 / 3, {'recipe': 'scaffold'}, ('host', 'disk')),
+        (2 / 3, {'recipe': 'scaffold', 'participation': 1.0}, ('device', 'device')),
+        (2 / 3, {'recipe': 'scaffold', 'rows': 'device'}, ('host', 'device')),
+        (2 / 3, {'recipe': 'scaffold', 'examples': 'device'}, ('device', 'device')),
+        (2 / 3, {'recipe': 'ditto', 'hyper': {'ditto.aggregate': 'served'}}, ('host', 'device')),
+        (2 / 3, {'recipe': 'fedavg'}, ('host', 'device')),
+    ],
+)
+def test_what_does_not_fit_is_kept_elsewhere(few, share, settings, storage, monkeypatch):
+    """``share`` of the machine's memory is what the rows of SCAFFOLD take."""
+    scaffold = prepare(dataclasses.replace(few, recipe='scaffold'))
+    rows = num_bytes(scaffold.program.shapes(scaffold.lanes).clients)
+    monkeypatch.setattr(client_map, 'host_memory', lambda: int(rows / share))
+    assert prepare(dataclasses.replace(few, **settings)).storage == storage
 
 
 @pytest.mark.parametrize('on_disk', [False, True])

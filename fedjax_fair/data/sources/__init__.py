@@ -18,6 +18,7 @@ from fedjax_fair.data.sources.ffl4mia import read_ffl4mia
 from fedjax_fair.data.sources.folders import read_folders
 from fedjax_fair.data.sources.found import Arrays, Domains, Encoded, Files, Found
 from fedjax_fair.data.sources.idx import read_idx
+from fedjax_fair.data.sources.kept import decode_once
 from fedjax_fair.data.sources.listed import read_csv
 from fedjax_fair.data.sources.masks import read_masks
 from fedjax_fair.data.sources.medmnist import read_medmnist
@@ -65,13 +66,15 @@ def read_arrays(kind: str, argument: str, options: Mapping[str, Any], image_size
         if name not in SOURCES[kind].options:
             known = ', '.join(n for n in SOURCES[kind].options if n != 'npz_keys') or 'none'
             raise ValueError(f'--source_options={name}={options[name]}: {kind} has no such option, but {known}')
+    if image_size is not None and image_size < 1:
+        raise ValueError(f'--image_size must be at least 1, got {image_size}')
     found = SOURCES[kind].read(argument, **options)
     if isinstance(found, Arrays):
         return found
     if isinstance(found, Domains):
         return join_domains(found, lambda kind, path: read_arrays(kind, path, {}, image_size))
     if isinstance(found, Encoded):
-        return found.decode(image_size)
+        return decode_once(found, image_size)
     from fedjax_fair.data.sources.decode import decode  # an image library, for those who have image files
 
     return decode(found, image_size)

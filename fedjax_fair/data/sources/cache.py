@@ -11,29 +11,32 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
 import numpy as np
 
 from fedjax_fair.core.cache_folder import cache_folder
 from fedjax_fair.data.sources.workers import for_each
 
+T = TypeVar('T')
+Read = Callable[[pathlib.Path], T]
 Make = Callable[[pathlib.Path], None]
 PLACE = 'XDG_CACHE_HOME names another place'
 
 
-def cached(root: pathlib.Path, names: Sequence[str], settings: str, kinds: Sequence[str], make: Make) -> list:
-    """Arrays of bytes of these ``kinds``, read-only and mapped, of the files ``names`` below ``root``.
+def cached(root: pathlib.Path, names: Sequence[str], settings: str, read: Read[T], make: Make) -> T:
+    """What ``read(folder)`` finds of what ``make(folder)`` wrote, of the files ``names`` below ``root``.
 
-    ``make(folder)`` writes ``kind.npy`` of each kind, where the same contents have not been made with the same
-    ``settings`` before, or what was made is damaged.
+    It is made where the same contents have not been made with the same ``settings`` before, or what was made is
+    damaged.
     """
     key = hashlib.sha256(f'{content_digest(root, names)} {settings}'.encode()).hexdigest()
     entry = cache_folder('data') / 'arrays' / key
     try:
-        return [_open(entry / f'{kind}.npy') for kind in kinds]
+        return read(entry)
     except (OSError, ValueError, EOFError):
         _write(entry, make)
-    return [_open(entry / f'{kind}.npy') for kind in kinds]
+    return read(entry)
 
 
 def content_digest(root: pathlib.Path, names: Sequence[str]) -> str:
@@ -61,7 +64,8 @@ def new_array(path: pathlib.Path, shape: tuple[int, ...]) -> np.memmap:
     return np.lib.format.open_memmap(path, 'w+', np.dtype(np.uint8), shape)
 
 
-def _open(path: pathlib.Path) -> np.memmap:
+def mapped(path: pathlib.Path) -> np.memmap:
+    """An array on disk, read-only."""
     return np.load(path, mmap_mode='r', allow_pickle=False)
 
 

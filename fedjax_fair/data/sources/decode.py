@@ -5,15 +5,17 @@ from __future__ import annotations
 import pathlib
 from collections import Counter
 
+import numpy as np
+
 from fedjax_fair.data.parts import Part
 from fedjax_fair.data.resize import resize_masks
-from fedjax_fair.data.sources.cache import cached, new_array
+from fedjax_fair.data.sources.cache import cached, mapped, new_array
 from fedjax_fair.data.sources.found import Arrays, Files
 from fedjax_fair.data.sources.masks import black_and_white
 from fedjax_fair.data.sources.pixels import Header, bombs_refused, fit, read_header, read_image, read_mask
 from fedjax_fair.data.sources.workers import for_each
 
-VERSION = 1  # of what decoding gives; arrays that an older version kept are made again
+VERSION = 2  # of what decoding gives; arrays that an older version kept are made again
 
 
 def decode(files: Files, image_size: int | None = None) -> Arrays:
@@ -22,13 +24,15 @@ def decode(files: Files, image_size: int | None = None) -> Arrays:
     Images are fitted into squares of ``image_size``, or into the most common of their sizes; they stay grey where all
     of them are, else all are RGB.
     """
-    if image_size is not None and image_size < 1:
-        raise ValueError(f'--image_size must be at least 1, got {image_size}')
     names = [*files.images, *(files.masks or ())]
     kinds = ('images',) if files.masks is None else ('images', 'masks')
     settings = f'version {VERSION}, {len(files.images)} images, size {image_size}'
-    arrays = cached(files.root, names, settings, kinds, lambda folder: _draw(files, image_size, folder))
-    images, masks = (*arrays, None)[:2]
+
+    def read(folder: pathlib.Path) -> list[np.memmap]:
+        return [mapped(folder / f'{kind}.npy') for kind in kinds]
+
+    images, *rest = cached(files.root, names, settings, read, lambda folder: _draw(files, image_size, folder))
+    masks = rest[0] if rest else None
     part = Part(files.root.name, images, files.labels, files.split, files.site, files.group, masks, files.unlabelled)
     return Arrays([part], files.class_names)
 
@@ -81,7 +85,7 @@ def _draw_masks(files: Files, size: tuple[int, int], headers: list[Header], fold
         masks[k] = resize_masks(mask[None], size)[0]
 
     for_each(draw, files.root, names, 'decoding masks')
-    if black_and_white(masks):
+    if black_and_white(masks, names):
         for mask in masks:
             mask //= 255
     masks.flush()

@@ -15,10 +15,10 @@ import numpy as np
 
 from fedjax_fair.data.options import one_path
 from fedjax_fair.data.parts import Part
-from fedjax_fair.data.resize import with_channels
+from fedjax_fair.data.resize import resize_images, with_channels
 from fedjax_fair.data.sources.checks import check_pixels
 from fedjax_fair.data.sources.folders import class_folders
-from fedjax_fair.data.sources.found import Arrays, Files
+from fedjax_fair.data.sources.found import Arrays, Encoded, Files
 from fedjax_fair.data.sources.listing import image_files, is_shown
 from fedjax_fair.data.sources.medical import library
 from fedjax_fair.data.sources.workers import for_each
@@ -27,13 +27,25 @@ SUFFIXES = ('.dcm', '.dicom', '.ima', '')
 GREY, INVERTED, COLOUR = ('MONOCHROME1', 'MONOCHROME2'), 'MONOCHROME1', ('RGB', 'YBR_')
 
 
-def read_dicom(root: str) -> Arrays:
-    """One part for all images of one shape."""
+def read_dicom(root: str) -> Encoded:
+    """Images in the classes, splits and domains of their folders."""
     where = f'--scenario=dicom:{root}'
     folder = one_path(root, where)
     files = class_folders(folder, image_files(folder, where, is_dicom), where)
     library('pydicom', where)
-    found = for_each(lambda k: _read(folder / files.images[k], where), folder, files.images, 'reading DICOM files')
+    layout = f'dicom of {files.class_names}'
+    return Encoded(folder, files.images, layout, lambda image_size: _decode(files, folder, image_size, where))
+
+
+def _decode(files: Files, folder: pathlib.Path, image_size: int | None, where: str) -> Arrays:
+    """One part for all images of one shape."""
+
+    def fitted(k: int) -> tuple[np.ndarray, str]:
+        pixels, patient = _read(folder / files.images[k], where)
+        size = (image_size, image_size) if image_size else pixels.shape[:2]
+        return resize_images(pixels[None], size)[0], patient  # at once: whole scans may not fit into memory
+
+    found = for_each(fitted, folder, files.images, 'reading DICOM files')
     pixels, group = [image for image, _ in found], _groups(files, [patient for _, patient in found])
     shapes = np.array([f'{image.shape}' for image in pixels])
     parts = []

@@ -45,8 +45,14 @@ class Domains(NamedTuple):
 
 
 class Encoded(NamedTuple):
-    """Examples that their source decodes, once it is known how large images are to be (None: as they are)."""
+    """Examples that their source decodes, once it is known how large images are to be (None: as they are).
 
+    It does so from the files ``names`` below ``root``, as ``settings`` tell: what comes of the same is kept.
+    """
+
+    root: pathlib.Path
+    names: Sequence[str]
+    settings: str
     decode: Callable[[int | None], Arrays]
 
 

@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from fedjax_fair.data.options import one_path
@@ -53,10 +55,24 @@ def _mask(path: Parts, mask_of: dict[Parts, str], folder: str, where: str) -> st
     return mask_of[key]
 
 
-def black_and_white(masks: np.ndarray) -> bool:
+def black_and_white(masks: np.ndarray, names: Sequence[str]) -> bool:
     """Whether masks ``[T, H, W]`` are painted in 0 and 255, which stand for the classes 0 and 1.
 
-    >>> black_and_white(np.array([[[0, 255]], [[0, 0]]])), black_and_white(np.array([[[0, 2]], [[0, 255]]]))
+    255 beside other values is refused, in the ``names`` of such masks: it is white, or stands for pixels of no class.
+    Only where all numbers up to it occur is it a class like any other.
+
+    >>> black_and_white(np.array([[[0, 255]], [[0, 0]]]), 'ab'), black_and_white(np.array([[[0, 2]], [[0, 1]]]), 'ab')
     (True, False)
     """
-    return all(np.isin(mask, (0, 255)).all() for mask in masks)
+    holds = np.zeros((len(masks), 256), bool)
+    for row, mask in zip(holds, masks, strict=True):
+        row[:] = np.bincount(mask.ravel(), minlength=256)
+    white, other = holds[:, 255], holds[:, 1:255].any(1)
+    if white.any() and other.any() and not holds[:, 1:].any(0).all():
+        first, second = int(white.argmax()), int(other.argmax())
+        value = 1 + int(holds[second, 1:255].argmax())
+        raise ValueError(
+            f'--scenario: {names[first]} holds 255 and {names[second]} holds {value}; '
+            'masks are black and white (0 and 255) or hold class numbers 0, 1, 2, ...'
+        )
+    return not other.any()

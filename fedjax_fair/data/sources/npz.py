@@ -20,9 +20,8 @@ if there were none, and so with any role.
 
 from __future__ import annotations
 
+import os
 import pathlib
-import zipfile
-import zlib
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,6 +34,7 @@ from fedjax_fair.data.sources.masks import black_and_white
 
 ROLES = ('images', 'labels', 'masks', 'site', 'split', 'is_test', 'group', 'class_names', 'site_names')
 PARTS = {'train': TRAIN, 'test': TEST, 'val': VAL}
+LARGEST_LABEL = np.iinfo(np.int32).max
 
 
 class _File(NamedTuple):
@@ -64,16 +64,31 @@ class _File(NamedTuple):
             raise ValueError(f'--scenario: {self.path.name} has no array {name!r}; it holds {found}')
         try:
             array = np.asarray(self.archive[name])
-        except (ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-            raise ValueError(f'--scenario: {self.path.name}: array {name!r} cannot be read: {error}') from None
+        except Exception as error:  # what a damaged archive makes numpy raise is anybody's guess
+            why = ' '.join(str(error).split())
+            raise ValueError(f'--scenario: {self.path.name}: array {name!r} cannot be read: {why}') from None
         if length is not None and array.shape[:1] != (length,):
             raise ValueError(
                 f'--scenario: {self.path.name}: {name!r} has shape {array.shape}, not {length} rows as images'
             )
         return array
 
+    def column(self, role: str, length: int | None = None) -> np.ndarray:
+        """Numbers or texts, one after another, of a role; ``[N, 1]`` becomes ``[N]``, bytes become text."""
+        values = self.read(role, length)
+        values = values[:, 0] if values.shape[1:] == (1,) else values
+        where = f'--scenario: {self.path.name}: {self.keys.get(role, role)!r}'
+        if values.ndim != 1:
+            raise ValueError(f'{where} must have shape [N] or [N, 1], got {values.shape}')
+        if values.dtype.kind == 'f' and not np.isfinite(values).all():
+            raise ValueError(f'{where} holds NaN or infinite values')
+        try:
+            return np.char.decode(values, 'utf-8') if values.dtype.kind == 'S' else values
+        except UnicodeDecodeError as error:
+            raise ValueError(f'{where} holds {error.object!r}, which is not text in UTF-8') from None
+
     def maybe(self, role: str, length: int) -> np.ndarray | None:
-        return self.read(role, length) if role in self else None
+        return self.column(role, length) if role in self else None
 
 
 def parse_keys(keys: str | None) -> dict[str, str]:
@@ -114,7 +129,7 @@ def read_npz(paths: str, npz_keys: str | None = None) -> Arrays:
             file = _File(path, archive, renamed, set())
             _check_keys_exist(file)
             parts += _parts(file, alone=len(chosen) == 1)
-            names += [tuple(file.read('class_names').astype(str).tolist())] if 'class_names' in file else []
+            names += [tuple(file.column('class_names').astype(str).tolist())] if 'class_names' in file else []
             _check_keys_read(file)
     if len(set(names)) > 1:
         raise ValueError(f'--scenario=npz:{paths}: the files name their classes differently: {sorted(set(names))}')
@@ -122,11 +137,11 @@ def read_npz(paths: str, npz_keys: str | None = None) -> Arrays:
 
 
 def _open(path: pathlib.Path) -> np.lib.npyio.NpzFile:
-    if not path.is_file():
+    if not os.path.isfile(path):  # unlike that of pathlib, false for a name that is too long
         raise ValueError(f'--scenario=npz:{path}: no such file')
     try:
         archive = np.load(path, allow_pickle=False)
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile):
+    except Exception:  # as above: anybody's guess
         archive = None
     if not isinstance(archive, np.lib.npyio.NpzFile):
         raise ValueError(f'--scenario=npz:{path}: not an npz file (write one with numpy.savez)')
@@ -184,9 +199,9 @@ def _part(file: _File, prefix: str, split: int) -> Part:
     labels = (
         np.zeros(count, np.int32) if unlabelled else checked_labels(file.read(prefix + 'labels', count), file.path.name)
     )
-    extra: dict[str, Any] = {role: file.maybe(prefix + role, count) for role in ('site', 'group', 'masks')}
-    if extra['masks'] is not None:
-        extra['masks'] = checked_masks(extra['masks'], images, file.path.name)
+    extra: dict[str, Any] = {role: file.maybe(prefix + role, count) for role in ('site', 'group')}
+    if prefix + 'masks' in file:
+        extra['masks'] = checked_masks(file.read(prefix + 'masks', count), images, file.path.name)
     if extra['site'] is not None:
         extra['site'] = _site_names(file, extra['site'])
     return Part(file.path.name, images, labels, _split(file, prefix, count, split), **extra, unlabelled=unlabelled)
@@ -198,6 +213,8 @@ def _part(file: _File, prefix: str, split: int) -> Part:
 def _images(x: np.ndarray, source: str) -> np.ndarray:
     if x.ndim not in (2, 3, 4):
         raise ValueError(f'--scenario: {source}: images must be [T, H, W], [T, H, W, C] or [T, D], got shape {x.shape}')
+    if 0 in x.shape[1:]:
+        raise ValueError(f'--scenario: {source}: images must not be empty, got shape {x.shape}')
     if x.ndim == 4 and x.shape[-1] not in (1, 3) and x.shape[1] in (1, 3):
         raise ValueError(f'--scenario: {source}: images must have channels last, [T, H, W, C], got shape {x.shape}')
     if x.dtype != np.uint8 and not np.issubdtype(x.dtype, np.floating):
@@ -212,15 +229,15 @@ def checked_labels(y: np.ndarray, source: str) -> np.ndarray:
     """Labels as int32, classes ``[T]`` or zeros and ones ``[T, K]``; others are refused in the name of ``source``."""
     y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y  # MedMNIST stores [T, 1]
     y = y.astype(np.int32) if y.dtype == bool else y
-    if y.ndim not in (1, 2) or not np.issubdtype(y.dtype, np.integer):
+    if y.ndim not in (1, 2) or 0 in y.shape[1:] or not np.issubdtype(y.dtype, np.integer):
         raise ValueError(
             f'--scenario: {source}: labels must be integers of shape [T], or [T, K] for several labels each, '
             f'got {y.dtype} {y.shape}'
         )
     if y.ndim == 2 and len(y) and (y.min() < 0 or y.max() > 1):
         raise ValueError(f'--scenario: {source}: labels [T, K] must be 0 or 1, got {y.min()} to {y.max()}')
-    if len(y) and y.min() < 0:
-        raise ValueError(f'--scenario: {source}: labels must be 0, 1, 2, ..., got {y.min()}')
+    if bad := [label for label in (y.min(initial=0), y.max(initial=0)) if not 0 <= label <= LARGEST_LABEL]:
+        raise ValueError(f'--scenario: {source}: labels must be 0, 1, 2, ..., got {bad[0]}')
     return y.astype(np.int32)
 
 
@@ -234,7 +251,8 @@ def checked_masks(masks: np.ndarray, images: np.ndarray, source: str) -> np.ndar
     if masks.size and (masks.min() < 0 or masks.max() > 255):
         raise ValueError(f'--scenario: {source}: masks must hold classes 0 to 255, got {masks.min()} to {masks.max()}')
     masks = masks.astype(np.uint8)
-    return masks // 255 if black_and_white(masks) else masks
+    names = [f'{source} mask {k}' for k in range(len(masks))]
+    return masks // 255 if black_and_white(masks, names) else masks
 
 
 def _split(file: _File, prefix: str, count: int, default: int) -> np.ndarray:
@@ -242,8 +260,8 @@ def _split(file: _File, prefix: str, count: int, default: int) -> np.ndarray:
     role = next((prefix + r for r in ('split', 'is_test') if prefix + r in file), None)
     if role is None:
         return np.full(count, default)
-    values = file.read(role, count)
-    named = [SPLIT_NAMES.get(str(v).strip().lower()) for v in values] if values.dtype.kind in 'US' else values
+    values = file.column(role, count)
+    named = [SPLIT_NAMES.get(str(v).strip().lower()) for v in values] if values.dtype.kind == 'U' else values
     bad = next((v for v, n in zip(values, named, strict=True) if n not in (TRAIN, TEST, VAL)), None)
     if bad is not None:
         raise ValueError(f'--scenario: {file.path.name}: {role!r} holds {bad}; choose train, test, val or 0, 1, 2')
@@ -254,7 +272,7 @@ def _site_names(file: _File, site: np.ndarray) -> np.ndarray:
     """Sites as strings, through 'site_names' where sites are numbers."""
     if 'site_names' not in file or not np.issubdtype(site.dtype, np.integer):
         return site.astype(str)
-    names = file.read('site_names').astype(str)
+    names = file.column('site_names').astype(str)
     if len(site) and not 0 <= site.min() <= site.max() < len(names):
         raise ValueError(f'--scenario: {file.path.name}: site must be in 0..{len(names) - 1}, got {site.max()}')
     return names[site]

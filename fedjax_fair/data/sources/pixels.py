@@ -14,7 +14,7 @@ from PIL import ExifTags, Image, ImageOps
 from fedjax_fair.data.resize import place, resize_images
 from fedjax_fair.data.sources.checks import check_pixels
 
-SIXTEEN_BITS = ('I;16', 'I;16L', 'I;16B', 'I;16N')
+SIXTEEN_BITS = ('I;16', 'I;16L', 'I;16B', 'I;16N', 'I')  # 'I' has 32, but is what 16-bit .pgm files become
 GREY = ('1', 'L', 'LA', *SIXTEEN_BITS)
 COLOUR = ('P', 'RGB', 'RGBA', 'CMYK')
 LOSSY = ('JPEG', 'MPO')  # formats that smear values
@@ -117,7 +117,10 @@ def fit(pixels: np.ndarray, out: np.ndarray) -> None:
 def opaque(image: Image.Image) -> np.ndarray:
     """Pixels over black, of grey images ``[H, W]``, of others ``[H, W, 3]``; 16 bits become 8."""
     if image.mode in SIXTEEN_BITS:
-        return ((np.asarray(image).astype(np.uint32) + 128) // 257).astype(np.uint8)
+        values = np.asarray(image)
+        if values.min() < 0 or values.max() > 65535:
+            raise ValueError(f'it holds {values.min()} to {values.max()}; expected are 0 to 65535')
+        return ((values.astype(np.uint32) + 128) // 257).astype(np.uint8)
     grey = image.mode in GREY
     if not image.has_transparency_data:
         return np.asarray(image.convert('L' if grey else 'RGB'))

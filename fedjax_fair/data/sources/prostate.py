@@ -21,22 +21,27 @@ import numpy as np
 
 from fedjax_fair.data.options import one_of, one_path
 from fedjax_fair.data.parts import TEST, TRAIN, UNKNOWN, VAL, Part
-from fedjax_fair.data.sources.found import Arrays
+from fedjax_fair.data.sources.found import Arrays, Encoded
 from fedjax_fair.data.sources.medical import library
 
 MARK = '_segmentation'
 ENDINGS = ('.nii.gz', '.nii')
 
 
-def read_prostate(root: str, split: str = 'patient') -> Arrays:
-    """One part for every case; ``split`` is by patient or by slice."""
+def read_prostate(root: str, split: str = 'patient') -> Encoded:
+    """Slices of all cases; ``split`` is by patient or by slice."""
     where = f'--scenario=prostate:{root}'
     folder = one_path(root, where)
     one_of('split', split, ('patient', 'slice'))
     hospitals = [path for path in sorted(folder.iterdir()) if path.is_dir() and _cases(path)]
     if not hospitals:
         raise ValueError(f'{where}: no folders with volumes and segmentations, such as BIDMC/Case00{MARK}.nii.gz')
-    return Arrays([part for path in hospitals for part in _hospital(path, split, where)])
+    files = [path for path in sorted(folder.rglob('*')) if path.name.endswith((*ENDINGS, '.npy'))]
+
+    def decode(image_size: int | None) -> Arrays:
+        return Arrays([part for path in hospitals for part in _hospital(path, split, where)])
+
+    return Encoded(folder, [str(path.relative_to(folder)) for path in files], f'prostate by {split}', decode)
 
 
 def _cases(hospital: pathlib.Path) -> list[str]:

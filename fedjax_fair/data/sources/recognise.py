@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 import re
 from collections.abc import Callable, Collection
@@ -75,7 +76,7 @@ def recognise(argument: str, kinds: Collection[str]) -> str:
     """The kind, one of ``kinds``, that a path (or all of several, separated by commas) looks like."""
     paths = named_paths(argument)
     signs = [sign for sign in SIGNS if sign.kind in kinds]
-    if not paths or not all(path.exists() for path in paths):
+    if not paths or not all(map(os.path.exists, paths)):
         raise ValueError(f'{argument}: no such file or folder, nor KIND:PATH with a kind among {", ".join(kinds)}')
     found = {next((sign.kind for sign in signs if sign.looks_like(path)), '') for path in paths}
     if len(found) > 1:

@@ -10,6 +10,7 @@ set is drawn. Other splits are not read, but ``test=validation`` tests on that o
 
 from __future__ import annotations
 
+import pathlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -42,7 +43,9 @@ def read_tfds(
 
         return decode_splits(name, builder, {role: (f, features[f]) for role, f in roles.items()}, splits, image_size)
 
-    return Encoded(decode)
+    folder = pathlib.Path(builder.data_dir)
+    settings = f'tfds {sorted(roles.items())} of {splits}'
+    return Encoded(folder, sorted(path.name for path in folder.iterdir()), settings, decode)
 
 
 def _flat(features: Any, prefix: str = '') -> dict[str, Any]:

@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-import grain
 import numpy as np
 from PIL import Image
 
@@ -23,6 +22,7 @@ from fedjax_fair.data.resize import resize_masks, with_channels
 from fedjax_fair.data.sources.found import Arrays
 from fedjax_fair.data.sources.npz import checked_labels, checked_masks
 from fedjax_fair.data.sources.pixels import LOSSY, bombs_refused, check_mode, classes_in, fit, opaque
+from fedjax_fair.data.sources.workers import in_threads
 
 BATCH = 64  # examples that a thread hands over at once: one by one takes twice as long
 Record = Mapping[str, Any]
@@ -38,7 +38,7 @@ def decode_splits(name: str, builder: Any, roles: Roles, splits: Mapping[str, in
     def look(split: str, at: Callable[[Record], Any]) -> _Looked:
         return _Looked(f'--scenario=tfds:{name}: split {split}', records[split], at)
 
-    size = (image_size, image_size) if image_size and image_size > 0 else roles['image'][1].shape[:2]
+    size = (image_size, image_size) if image_size else roles['image'][1].shape[:2]
     with bombs_refused():
         if None in size:
             counts = Counter(own for split in splits for own in look(split, lambda record: _size(record, roles)))
@@ -155,8 +155,12 @@ class _Looked:
 
     def __iter__(self) -> Iterator[Any]:
         """In order, read and decoded ahead by several threads."""
-        for batch in grain.MapDataset.source(self).batch(BATCH, batch_fn=list).to_iter_dataset():
-            yield from batch
+
+        def batch(number: int) -> list[Any]:
+            return [self[k] for k in range(number * BATCH, min((number + 1) * BATCH, len(self)))]
+
+        for examples in in_threads(batch, -(-len(self) // BATCH), 'decoding records'):
+            yield from examples
 
 
 def _stacked(examples: _Looked) -> dict[str, np.ndarray]:

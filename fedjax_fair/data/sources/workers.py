@@ -15,8 +15,16 @@ T = TypeVar('T')
 NAMED = 3  # failures that a message tells of
 
 
+class UnreadableFiles(ValueError):
+    """The message names the first files that cannot be read, ``files`` tells of all of them and why."""
+
+    def __init__(self, message: str, files: Sequence[str]):
+        super().__init__(message)
+        self.files = tuple(files)
+
+
 def for_each(work: Callable[[int], T], root: pathlib.Path, names: Sequence[str], title: str) -> list[T]:
-    """``work(k)`` of every file ``names[k]`` in ``root``, in order; a ValueError names the first that fail and why.
+    """``work(k)`` of every file ``names[k]`` in ``root``, in order; UnreadableFiles names those that fail.
 
     >>> for_each(lambda k: k**2, pathlib.Path('scans'), ['a.png', 'b.png', 'c.png'], 'squares')
     [0, 1, 4]
@@ -28,10 +36,11 @@ def for_each(work: Callable[[int], T], root: pathlib.Path, names: Sequence[str],
         except Exception as error:  # what a damaged file makes a decoder raise is anybody's guess
             return None, _reason(error, names[k])
 
-    done = list(_in_threads(attempt, len(names), title))
+    done = list(in_threads(attempt, len(names), title))
     if failed := [f'{name} ({why})' for name, (_, why) in zip(names, done, strict=True) if why]:
         told = ', '.join(failed[:NAMED]) + ', ...' * (len(failed) > NAMED)
-        raise ValueError(f'--scenario: {len(failed)} of {len(names)} files in {root} cannot be read: {told}')
+        message = f'--scenario: {len(failed)} of {len(names)} files in {root} cannot be read: {told}'
+        raise UnreadableFiles(message, failed)
     return [result for result, _ in done]
 
 
@@ -41,7 +50,7 @@ def _reason(error: Exception, name: str) -> str:
     return ' '.join(text.split()) if text and name not in text else 'not an image, or damaged'
 
 
-def _in_threads(work: Callable[[int], T], count: int, title: str) -> Iterator[T]:
+def in_threads(work: Callable[[int], T], count: int, title: str) -> Iterator[T]:
     """``work(0)``, ``work(1)``, ... in this order, by as many threads as there are processors.
 
     Threads suffice: hashing, decoding and resizing, where the time goes, let other threads run.

@@ -10,9 +10,10 @@ from PIL import Image
 
 from fedjax_fair.data import make_scenario
 from fedjax_fair.data.resize import resize_images
-from fedjax_fair.data.sources import Files, checks
+from fedjax_fair.data.sources import Files, checks, read_pool
 from fedjax_fair.data.sources.decode import decode
 from fedjax_fair.data.sources.pixels import read_image
+from fedjax_fair.data.sources.workers import UnreadableFiles
 
 
 def decoded(folder, image_size=None):
@@ -50,6 +51,20 @@ def test_sixteen_bits_become_eight(tmp_path):
     save_pixels(tmp_path / 'a.png', pixels)
     save_pixels(tmp_path / 'b.tif', pixels)
     assert decoded(tmp_path)[..., 0].tolist() == [[[0, 0, 1, 1], [128, 254, 255, 255]]] * 2
+
+
+def test_sixteen_bits_of_a_portable_map(tmp_path):
+    pixels = np.array([[0, 128, 129, 257], [32768, 65406, 65407, 65535]], '>u2')
+    (tmp_path / 'a.pgm').write_bytes(b'P5\n4 2\n65535\n' + pixels.tobytes())
+    assert decoded(tmp_path)[..., 0].tolist() == [[[0, 0, 1, 1], [128, 254, 255, 255]]]
+
+
+@pytest.mark.parametrize('value', [-1, 65536])
+def test_more_than_sixteen_bits_are_named(tmp_path, value):
+    save_pixels(tmp_path / 'a.tif', np.array([[0, value]], np.int32))
+    low, high = sorted((0, value))
+    with pytest.raises(ValueError, match=rf'a\.tif \(it holds {low} to {high}; expected are 0 to 65535\)'):
+        decoded(tmp_path)
 
 
 def test_sixteen_bits_of_colour(tmp_path):
@@ -130,8 +145,10 @@ def test_damaged_files_are_counted_and_named(tmp_path):
         decoded(tmp_path)
     for number in (1, 2, 3, 4):
         (tmp_path / f'{number}.png').write_bytes(whole[: 100 * number])
-    with pytest.raises(ValueError, match=r'4 of 6 files .* 1\.png \(.*truncated.*3\.png \(.*\), \.\.\.$') as caught:
+    told = r'4 of 6 files .* 1\.png \(.*truncated.*3\.png \(.*\), \.\.\.$'
+    with pytest.raises(UnreadableFiles, match=told) as caught:
         decoded(tmp_path)
+    assert [file.partition(' (')[0] for file in caught.value.files] == ['1.png', '2.png', '3.png', '4.png']
     assert '\n' not in str(caught.value) and str(caught.value).count(str(tmp_path)) == 1
 
 
@@ -173,9 +190,9 @@ def test_order_is_that_of_the_names(tmp_path):
 
 
 def test_sizes_must_be_positive(tmp_path):
-    save(tmp_path / 'a.png')
+    save(tmp_path / 'a' / '0.png')
     with pytest.raises(ValueError, match='--image_size must be at least 1, got 0'):
-        decoded(tmp_path, 0)
+        read_pool('folders', str(tmp_path), image_size=0)
 
 
 def test_files_join_other_sources(tmp_path):

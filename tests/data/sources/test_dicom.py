@@ -9,7 +9,7 @@ from pydicom.dataset import FileMetaDataset
 from pydicom.uid import ExplicitVRLittleEndian, SecondaryCaptureImageStorage
 
 from fedjax_fair.data import make_scenario
-from fedjax_fair.data.sources import checks, read_pool
+from fedjax_fair.data.sources import checks, dicom, read_pool
 
 RAMP = np.arange(48, dtype=np.uint16).reshape(6, 8)
 
@@ -65,6 +65,22 @@ def test_class_and_domain_folders_are_read_like_those_of_pictures(tmp_path):
     for patient in np.unique(pool.cluster_of):
         assert len(set(pool.held_out[pool.cluster_of == patient])) == 1
     assert len(np.unique(pool.cluster_of)) == 6  # P0 of one hospital is not P0 of the other
+
+
+@pytest.mark.parametrize('image_size', [None, 5])
+def test_files_are_decoded_once(tmp_path, monkeypatch, image_size):
+    save(two_classes(tmp_path) / 'tumour' / 'c.dcm', np.zeros((7, 3, 3), np.uint8), 'P2', 'RGB')
+    first = pool_of(tmp_path, image_size=image_size)
+    monkeypatch.setattr(dicom, '_decode', lambda *_: pytest.fail('decoded again'))
+    again = pool_of(tmp_path, image_size=image_size)
+    for before, after in zip(first, again, strict=True):
+        np.testing.assert_array_equal(before, after)
+
+
+def test_other_files_are_decoded_anew(tmp_path):
+    first = pool_of(two_classes(tmp_path))
+    save(tmp_path / 'normal' / 'a.dcm', RAMP.T.copy().reshape(6, 8))
+    assert (pool_of(tmp_path).x != first.x).any()
 
 
 def test_split_folders_are_kept(tmp_path):

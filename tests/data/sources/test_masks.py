@@ -25,9 +25,25 @@ def test_black_and_white_are_two_classes(tmp_path):
     assert pool.masks.dtype == np.uint8 and pool.masks[1, 0].tolist() == [0, 0, 0, 1, 1, 1]
 
 
-def test_class_numbers_stay(tmp_path):
-    write(tmp_path, values=(0, 2, 255))
-    assert np.unique(read_pool('masks', str(tmp_path)).masks).tolist() == [0, 2, 255]
+@pytest.mark.parametrize('values', [(0, 2, 254), tuple(range(256))])
+def test_class_numbers_stay(tmp_path, values):
+    write(tmp_path, count=len(values), values=values)
+    assert np.unique(read_pool('masks', str(tmp_path)).masks).tolist() == list(values)
+
+
+@pytest.mark.parametrize(('values', 'told'), [((0, 255, 1), '1'), ((0, 1, 2, 255), '1'), ((7, 255), '7')])
+def test_white_among_class_numbers_is_refused(tmp_path, values, told):
+    write(tmp_path, values=values)
+    white, number = values.index(255), values.index(int(told))
+    expected = rf'^--scenario: masks/{white}.* holds 255 and masks/{number}.* holds {told}; masks are'
+    with pytest.raises(ValueError, match=expected) as caught:
+        read_pool('masks', str(tmp_path))
+    assert '\n' not in str(caught.value)
+
+
+def test_masks_of_one_source_are_not_copied(tmp_path):
+    write(tmp_path)
+    assert isinstance(read_pool('masks', str(tmp_path), image_size=6).masks, np.memmap)
 
 
 def test_sites_and_names_of_folders(tmp_path):

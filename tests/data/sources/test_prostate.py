@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fedjax_fair.data import make_scenario
-from fedjax_fair.data.sources import read_pool
+from fedjax_fair.data.sources import prostate, read_pool
 
 DEPTH, HEIGHT, WIDTH = 6, 10, 12
 FULL = (1, 2, 4)  # slices with a segmentation that count; the first and the last never do
@@ -51,6 +51,14 @@ def test_an_example_is_a_slice_with_its_neighbours(root):
     expected = np.zeros((HEIGHT, WIDTH), np.uint8)
     expected[2:5, 3:9] = 1
     assert (pool.masks == expected).all()
+
+
+@pytest.mark.parametrize('image_size', [None, 8])
+def test_volumes_are_decoded_once(root, image_size, monkeypatch):
+    first = read_pool('prostate', str(root), image_size=image_size)
+    monkeypatch.setattr(prostate, '_slices', lambda *_: pytest.fail('decoded again'))
+    for before, after in zip(first, read_pool('prostate', str(root), image_size=image_size), strict=True):
+        np.testing.assert_array_equal(before, after)
 
 
 def test_the_brightest_values_are_cut_off(root):

@@ -68,8 +68,7 @@ def test_nothing_matches(tmp_path):
     assert 'svhn' not in str(error.value) and '\n' not in str(error.value)
 
 
-def test_no_such_path():
-    with pytest.raises(
-        ValueError, match=r'^nope:x.npz: no such file or folder, nor KIND:PATH with a kind among npz, idx$'
-    ):
-        recognise('nope:x.npz', ('npz', 'idx'))
+@pytest.mark.parametrize('path', ['nope:x.npz', '~nosuchuser/x', 'a' * 300])
+def test_no_such_path(path):
+    with pytest.raises(ValueError, match=f'^{path}: no such file or folder, nor KIND:PATH with a kind among npz, idx$'):
+        recognise(path, ('npz', 'idx'))

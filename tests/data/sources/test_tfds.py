@@ -17,6 +17,7 @@ from fedjax_fair.data import read_pool
 from fedjax_fair.data.parts import TEST, TRAIN, UNKNOWN
 from fedjax_fair.data.prepared import open_prepared, prepare
 from fedjax_fair.data.resize import resize_images
+from fedjax_fair.data.sources import tfds_records
 from fedjax_fair.data.sources.pixels import fit
 from fedjax_fair.data.sources.tfds import read_tfds
 
@@ -63,6 +64,14 @@ def test_what_was_prepared_comes_back_pixel_by_pixel(folder):
         np.testing.assert_array_equal(part.images, [tiny_sets.tile(key) for key in found])
         np.testing.assert_array_equal(part.labels, found % 3)
         assert part.site.tolist() == [SITES[key % 2] for key in found]
+
+
+def test_records_are_decoded_once(folder, monkeypatch):
+    how = {'source_options': f'data_dir={folder},site=hospital,group=patient'}
+    first = read_pool('tfds', 'tiny_tiles', **how)
+    monkeypatch.setattr(tfds_records, 'decode_splits', lambda *_: pytest.fail('decoded again'))
+    for before, after in zip(first, read_pool('tfds', 'tiny_tiles', **how), strict=True):
+        np.testing.assert_array_equal(before, after)
 
 
 def test_the_command_prepares_what_the_scenario_reads(tmp_path, capsys):
