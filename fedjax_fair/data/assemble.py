@@ -63,10 +63,18 @@ def federate(
     partition_file: str | None = None,
 ) -> Federation:
     """The federation of a split of the examples, or of the partition that a file holds."""
-    dealt = read_partition(partition_file, pool) if partition_file else deal(pool, name, split, seed, own_tests)
+    if partition_file:
+        dealt = read_partition(partition_file, pool, shared=bool(split.every_class))
+    else:
+        dealt = deal(pool, name, split, seed, own_tests)
     sets = [(pool.x[rows], pool.targets[rows]) for rows in dealt.tests]
     tests = stack_tests(sets, dealt.test_of, dealt.test_names)
     made = assemble(name, pool, dealt.clients, tests, pool.num_classes, dealt.groups, dealt.group_of, description)
+    return with_partition(made, dealt, pool)
+
+
+def with_partition(made: Federation, dealt: Partition, pool: Pool) -> Federation:
+    """The federation together with how the examples of a pool were dealt out for it."""
     return dataclasses.replace(made, partition=dealt._replace(examples=len(pool.y), examples_sha256=fingerprint(pool)))
 
 

@@ -39,7 +39,7 @@ def facts(pool: Pool) -> dict[str, str]:
     found = {
         'examples': f'{len(x)}: {len(x) - tested} for training, {tested} for testing{unused}',
         'inputs': f'{"x".join(map(str, x.shape[1:]))} {x.dtype}',
-        'values': '{:g} to {:g}, mean {:.4g}'.format(*_values(x)),
+        'values': '{:g} to {:g}, mean {:.4g}'.format(*value_range(x)),
         'task': f'{pool.task}, {pool.num_classes} classes',
         'sites': f'{len(pool.groups)}' if pool.groups else 'none',
         'groups': 'none (slides, patients)',
@@ -50,7 +50,7 @@ def facts(pool: Pool) -> dict[str, str]:
     return found
 
 
-def _values(x: np.ndarray) -> tuple[float, float, float]:
+def value_range(x: np.ndarray) -> tuple[float, float, float]:
     """The smallest, the largest and the mean value, of a part at a time: examples may be in a file."""
     parts = (x[start : start + CHUNK] for start in range(0, len(x), CHUNK))
     low, high, total = zip(*((p.min(), p.max(), p.sum(dtype=np.float64)) for p in parts), strict=True)

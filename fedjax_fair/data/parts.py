@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fedjax_fair.data.pool import Pool, stratified_split
+from fedjax_fair.data.pool import Origin, Pool, stratified_split
 from fedjax_fair.data.resize import resize_images, resize_masks, with_channels
 
 TRAIN, TEST, VAL = 0, 1, 2
@@ -15,6 +15,7 @@ SPLIT_NAMES = {
     **{'train': TRAIN, 'training': TRAIN, 'test': TEST, 'testing': TEST},
     **{'val': VAL, 'valid': VAL, 'validation': VAL},
 }
+SIDES = {TRAIN: ' (train)', TEST: ' (test)'}  # behind the name of a source
 UNKNOWN = -1  # nothing says whether an example is for training or testing
 OTHER = 'other'  # the name of sites that are joined
 EVERYONE = ''  # in the place of a site: test examples that belong to none and test all clients alike
@@ -25,7 +26,7 @@ class Part(NamedTuple):
 
     ``images`` are ``[T, H, W, C]`` or features ``[T, D]``, ``split`` holds TRAIN, TEST, VAL or UNKNOWN, ``site``
     names where each example comes from (EVERYONE for test examples that are nobody's), examples of equal ``group``
-    belong together.
+    belong together. ``names`` are what a source calls its examples, or one name for all of them.
     """
 
     source: str
@@ -36,6 +37,7 @@ class Part(NamedTuple):
     group: np.ndarray | None = None
     masks: np.ndarray | None = None
     unlabelled: bool = False  # labels are all zero because there are none
+    names: Sequence[str] | str = ''
 
 
 def merge(
@@ -72,6 +74,7 @@ def merge(
     kept = _joined_rows(masks) if len(masks) == len(parts) else None
     task = task or _natural_task(y, parts)
     pool = Pool(x, y, split == TEST, group_of, groups, class_names, kept, task, clusters)
+    pool = pool._replace(place=np.arange(len(y), dtype=np.int32), origins=_origins(parts))
     _check_task(pool, parts)
     if len(rows := np.flatnonzero(split == UNKNOWN)):
         around = (None if a is None else a[rows] for a in (group_of, clusters))
@@ -91,7 +94,16 @@ def groups_within(site: np.ndarray, group: np.ndarray) -> np.ndarray:
 def at_site(part: Part, name: str) -> Part:
     """The same examples as those of one site."""
     site = np.full(len(part.labels), name)
-    return part._replace(site=site, group=None if part.group is None else groups_within(site, part.group))
+    names = part.names if isinstance(part.names, str) else [f'{name}/{own}' for own in part.names]
+    return part._replace(site=site, group=None if part.group is None else groups_within(site, part.group), names=names)
+
+
+def _origins(parts: Sequence[Part]) -> tuple[Origin, ...]:
+    """What examples are called; those without names are rows of a source, or of its training or test examples."""
+    starts = np.cumsum([0, *(len(p.labels) for p in parts)])
+    sides = [SIDES.get(int(p.split[0]), '') if len(np.unique(p.split)) == 1 else '' for p in parts]
+    names = [p.names if len(p.names) else f'{p.source}{side}' for p, side in zip(parts, sides, strict=True)]
+    return tuple(Origin(int(start), own) for start, own in zip(starts[:-1], names, strict=True))
 
 
 def _sources(parts: Sequence[Part]) -> str:

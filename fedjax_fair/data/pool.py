@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
 
 from fedjax_fair.data.on_file import chosen_rows
 
 TEST_SHARE = 0.2  # held out where a source has no test set of its own
+
+
+class Origin(NamedTuple):
+    """What a source calls the examples from place ``start`` on: each by its name, or rows of what has one name."""
+
+    start: int
+    names: Sequence[str] | str
+
+    def name(self, place: int) -> str:
+        """What the source calls the example at this place."""
+        row = place - self.start
+        return f'{self.names}[{row}]' if isinstance(self.names, str) else str(self.names[row])
 
 
 class Pool(NamedTuple):
@@ -19,7 +32,8 @@ class Pool(NamedTuple):
     where there are none, -1 for test examples that test all clients alike), ``masks`` pixel labels ``[T, H, W]`` where
     a source has them, ``task`` what is to be learned.
     Examples of one slide or patient have the same number in ``cluster_of[T]``, where a source tells; ``left_out`` is
-    how many more it has that are for validation.
+    how many more it has that are for validation. ``place[T]`` is where an example stood in the source, and ``origins``
+    are what it is called there.
     """
 
     x: np.ndarray
@@ -32,6 +46,15 @@ class Pool(NamedTuple):
     task: str = 'classification'
     cluster_of: np.ndarray | None = None
     left_out: int = 0
+    place: np.ndarray | None = None
+    origins: tuple[Origin, ...] = ()
+
+    def name(self, example: SupportsIndex) -> str:
+        """What the source calls an example; its number where it does not say."""
+        if self.place is None:
+            return str(example)
+        place = int(self.place[example])
+        return next(o for o in reversed(self.origins) if o.start <= place).name(place)
 
     @property
     def num_classes(self) -> int:
@@ -61,10 +84,10 @@ class Pool(NamedTuple):
         """The examples that the boolean mask ``chosen`` marks; all of them are not copied, those of a file not read."""
         if chosen.all():
             return self
-        maybe = (self.group_of, self.masks, self.cluster_of)
-        group_of, masks, cluster_of = (None if a is None else a[chosen] for a in maybe)
         x, y, held_out = (chosen_rows(a, chosen) for a in (self.x, self.y, self.held_out))
-        return self._replace(x=x, y=y, held_out=held_out, group_of=group_of, masks=masks, cluster_of=cluster_of)
+        maybe = ('group_of', 'masks', 'cluster_of', 'place')
+        others: dict[str, Any] = {name: own[chosen] for name in maybe if (own := getattr(self, name)) is not None}
+        return self._replace(x=x, y=y, held_out=held_out, **others)
 
 
 def stratified_split(

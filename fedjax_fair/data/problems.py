@@ -12,9 +12,10 @@ from typing import NamedTuple
 import numpy as np
 
 from fedjax_fair.data.alike import constant, digests, nearly_equal
-from fedjax_fair.data.overview import class_names, counts_of_classes, counts_of_sites
+from fedjax_fair.data.overview import class_names, counts_of_classes, counts_of_sites, value_range
 from fedjax_fair.data.pool import Pool
 
+DARK = 32  # values below which images of bytes are mentioned
 FEW = 5  # training examples of a class below which it is mentioned
 NAMED = 5  # places that a problem tells of
 
@@ -53,14 +54,14 @@ def _leaked(pool: Pool, rows: np.ndarray, number: np.ndarray) -> list[Problem]:
     held_out = pool.held_out[rows]
     trained[number[~held_out][::-1]] = rows[~held_out][::-1]  # the first of several
     both = np.flatnonzero(held_out & (trained[number] >= 0))
-    where = [f'{rows[k]} = {trained[number[k]]}' for k in both]
+    where = [f'{pool.name(rows[k])} = {pool.name(trained[number[k]])}' for k in both]
     return _found('test examples are training examples too', where, grave=True)
 
 
 def _contradicted(pool: Pool, rows: np.ndarray, first: np.ndarray, number: np.ndarray) -> list[Problem]:
     other = rows[first[number]]
     differ = (pool.y[rows] != pool.y[other]).reshape(len(rows), -1).any(1)
-    where = [f'{a} = {b}' for a, b in zip(rows[differ], other[differ], strict=True)]
+    where = [f'{pool.name(a)} = {pool.name(b)}' for a, b in zip(rows[differ], other[differ], strict=True)]
     return _found('examples equal another one that has a different label', where)
 
 
@@ -69,13 +70,13 @@ def similar_images(pool: Pool) -> list[Problem]:
     if pool.x.ndim != 4:
         return []
     tested, trained = nearly_equal(pool.x, np.flatnonzero(~pool.held_out), np.flatnonzero(pool.held_out))
-    where = [f'{a} ~ {b}' for a, b in zip(tested, trained, strict=True) if not np.array_equal(pool.x[a], pool.x[b])]
-    return _found('test images look like a training image', where)
+    pairs = [(a, b) for a, b in zip(tested, trained, strict=True) if not np.array_equal(pool.x[a], pool.x[b])]
+    return _found('test images look like a training image', [f'{pool.name(a)} ~ {pool.name(b)}' for a, b in pairs])
 
 
 def constant_images(pool: Pool) -> list[Problem]:
     """Images of one colour, of which nothing can be learned."""
-    return _found('examples hold one value only', [str(k) for k in np.flatnonzero(constant(pool.x))])
+    return _found('examples hold one value only', [pool.name(k) for k in np.flatnonzero(constant(pool.x))])
 
 
 # --- patients --------------------------------------------------------------------------------------------------------
@@ -85,24 +86,37 @@ def divided_patients(pool: Pool) -> list[Problem]:
     """Groups (patients, slides) with examples on both sides, or of several sites."""
     if pool.cluster_of is None:
         return []
-    both = _apart(pool.cluster_of, pool.held_out)
-    sites = [] if pool.group_of is None else _apart(pool.cluster_of, pool.group_of, pool.group_of >= 0)
+    both = _apart(pool, pool.cluster_of, pool.held_out)
+    sites = [] if pool.group_of is None else _apart(pool, pool.cluster_of, pool.group_of, pool.group_of >= 0)
     return [
         *_found('groups (patients, slides) are both trained on and tested', both, grave=True),
         *_found('groups (patients, slides) have examples of several sites', sites),
     ]
 
 
-def _apart(cluster_of: np.ndarray, value: np.ndarray, counts: np.ndarray | None = None) -> list[str]:
+def _apart(pool: Pool, cluster_of: np.ndarray, value: np.ndarray, counts: np.ndarray | None = None) -> list[str]:
     """Two examples of each cluster whose examples differ in ``value``, of those that ``counts`` marks."""
     rows = np.flatnonzero(np.ones(len(value), bool) if counts is None else counts)
     _, first, number = np.unique(cluster_of[rows], True, True)
     other = np.flatnonzero(value[rows] != value[rows[first[number]]])
     _, seen = np.unique(number[other], return_index=True)
-    return [f'{rows[first[number[k]]]} and {rows[k]}' for k in np.sort(other[seen])]
+    pairs = [(rows[first[number[k]]], rows[k]) for k in np.sort(other[seen])]
+    return [f'{pool.name(a)} and {pool.name(b)}' for a, b in pairs]
+
+
+def dark_images(pool: Pool) -> list[Problem]:
+    """Bytes that use little of their range: 12 bits stored as 16 lose most of their greys."""
+    highest = int(value_range(pool.x)[1]) if pool.x.dtype == np.uint8 else DARK
+    return _found('is the highest of all values, of 255: 12 bits stored as 16?', [str(highest)] * (highest < DARK))
 
 
 # --- classes and sites -----------------------------------------------------------------------------------------------
+
+
+def empty_sides(pool: Pool) -> list[Problem]:
+    """Nothing to train on or nothing to test with."""
+    sides = {'training': not (~pool.held_out).any(), 'testing': not pool.held_out.any()}
+    return _found('sides of the data are empty', [side for side, empty in sides.items() if empty], grave=True)
 
 
 def class_problems(pool: Pool) -> list[Problem]:
@@ -138,7 +152,9 @@ CHECKS: tuple[Callable[[Pool], list[Problem]], ...] = (
     same_images,
     similar_images,
     divided_patients,
+    empty_sides,
     class_problems,
     site_problems,
     constant_images,
+    dark_images,
 )

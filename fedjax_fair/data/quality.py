@@ -10,16 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from fedjax_fair.data import partition
-from fedjax_fair.data.assemble import assemble, check_none_is_empty
+from fedjax_fair.data import partition as partitions
+from fedjax_fair.data.assemble import assemble, check_none_is_empty, with_partition
 from fedjax_fair.data.clusters import clusters_of
 from fedjax_fair.data.corruptions import corrupt_images, make_corruption
 from fedjax_fair.data.digits import handwritten_digits
-from fedjax_fair.data.federation import Federation, stack_tests
+from fedjax_fair.data.federation import Federation, Partition, stack_tests
 from fedjax_fair.data.options import given, refuse_unread
 from fedjax_fair.data.pool import Pool, kept_tests
 from fedjax_fair.data.sources import SOURCES, read_pool
 from fedjax_fair.data.tissue import tissue_pool
+from fedjax_fair.data.written import count_clients, read_partition
 
 QUALITIES = ('clean', 'corrupted')
 TISSUE_PER_CLIENT, TISSUE_TESTS, TISSUE_SIDE = 60, 400, 32
@@ -61,39 +62,55 @@ def quality_shift(
     image_size: int | None = None,
     test_size: int | None = None,
     task: str | None = None,
+    partition: str | None = None,
 ) -> Federation:
     """Images of a base (one of :data:`BASES`, or a source such as ``npz:PATH``), corrupted for the last clients.
 
     ``corrupted_ratio`` of the clients hold corrupted images, and of every class the same part
-    (:func:`~fedjax_fair.data.partition.two_pools`). The test set is there twice, clean and corrupted; a client's own is
-    that of its quality. Sites of the base are put together; examples of one slide or patient go to one client.
+    (:func:`~fedjax_fair.data.partition.two_pools`); or clients hold what a ``partition`` in a file says. The test set
+    is there twice, clean and corrupted; a client's own is that of its quality. Sites of the base are put together;
+    examples of one slide or patient go to one client.
 
     Reference: Wu et al., From Optimization to Generalization, IJCAI 2024: 20 clients, alpha 1, Gaussian noise of
     severity 3. One draw of the corrupted images serves all seeds of a run, as there.
     """
     make_corruption(corruption, severity)
+    num_clients = count_clients(partition) if partition else num_clients
     worse = round(corrupted_ratio * num_clients)
-    if not 0 < worse < num_clients:
+    if not partition and not 0 < worse < num_clients:
         raise ValueError(
             f'--corrupted_ratio={corrupted_ratio} gives {worse} of {num_clients} clients corrupted images; '
             'both kinds need a client at least'
         )
     how = {'npz_keys': npz_keys, 'source_options': source_options, 'image_size': image_size, 'task': task}
     pool = _source(base, given(how))(data_seed, num_clients)
-    train, test = pool.take(~pool.held_out), pool.take(kept_tests(pool, test_size, data_seed))
-    whole = clusters_of(train, np.arange(len(train.y)))
-    with whole.counted():
-        clients = whole.examples(partition.two_pools(whole.strata, num_clients, worse, alpha, data_seed))
-    check_none_is_empty(clients, f'--data_seed={data_seed} --alpha={alpha}')
-    x = np.array(train.x)
-    theirs = np.concatenate(clients[num_clients - worse :])
+    if partition:
+        dealt = read_partition(partition, pool)
+    else:
+        dealt = _deal(pool, num_clients, worse, alpha, data_seed, test_size)
+    if dealt.groups != QUALITIES:
+        raise ValueError(f'--partition={partition}: its groups are {dealt.groups}; expected are {QUALITIES}')
+    x, quality = np.array(pool.x), np.asarray(dealt.group_of)
+    theirs = np.concatenate([client for client, kind in zip(dealt.clients, quality, strict=True) if kind])
     x[theirs] = corrupt_images(x[theirs], corruption, severity, 2 * data_seed)
-    seen = corrupt_images(test.x, corruption, severity, 2 * data_seed + 1)
-    quality = (np.arange(num_clients) >= num_clients - worse).astype(np.int32)
-    tests = stack_tests([(test.x, test.targets), (seen, test.targets)], quality, QUALITIES)
+    test, targets = pool.x[dealt.tests[0]], pool.targets[dealt.tests[0]]
+    seen = corrupt_images(test, corruption, severity, 2 * data_seed + 1)
+    tests = stack_tests([(test, targets), (seen, targets)], quality, QUALITIES)
     name = 'quality_shift:' + ':'.join(pathlib.Path(part).stem for part in base.split(':'))
-    description = f'{corruption} of severity {severity} at {worse} of {num_clients} clients'
-    return assemble(name, train._replace(x=x), clients, tests, pool.num_classes, QUALITIES, quality, description)
+    description = f'{corruption} of severity {severity} at {int(quality.sum())} of {num_clients} clients'
+    made = assemble(name, pool._replace(x=x), dealt.clients, tests, pool.num_classes, QUALITIES, quality, description)
+    return with_partition(made, dealt, pool)
+
+
+def _deal(pool: Pool, num_clients: int, worse: int, alpha: float, data_seed: int, test_size: int | None) -> Partition:
+    """The last ``worse`` clients are to hold corrupted images; both kinds are tested on the same examples."""
+    train, test = np.flatnonzero(~pool.held_out), np.flatnonzero(kept_tests(pool, test_size, data_seed))
+    whole = clusters_of(pool, train)
+    with whole.counted():
+        dealt = whole.examples(partitions.two_pools(whole.strata, num_clients, worse, alpha, data_seed))
+    check_none_is_empty(dealt, f'--data_seed={data_seed} --alpha={alpha}')
+    quality = (np.arange(num_clients) >= num_clients - worse).astype(np.int32)
+    return Partition([train[client] for client in dealt], [test, test], quality, QUALITIES, QUALITIES, quality)
 
 
 def _source(base: str, options: dict[str, Any]) -> Callable[[int, int], Pool]:

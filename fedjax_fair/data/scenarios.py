@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 import pathlib
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -26,6 +27,8 @@ READING = (
     'source_options',
     'image_size',
     'task',
+    'corruption',
+    'severity',
     'partition',
 )  # what is not about who holds what
 TISSUE_SIZES = (80, 60, 100, 50, 70, 40)  # training images per hospital
@@ -188,6 +191,7 @@ def office_caltech(
     image_size: int | None = None,
     clients_per_domain: int | None = None,
     client_sizes: Sequence[int] | None = None,
+    partition: str | None = None,
 ) -> Federation:
     """Domains in the way of FedHEAL's Office-Caltech-10: images in the order of class and file name.
 
@@ -195,7 +199,7 @@ def office_caltech(
     that order the first eight are for training, whatever the files say. Each of five clients per domain holds a tenth
     of its domain's training images (or ``client_sizes``), at least one of every class.
     """
-    kind = 'folders' if any(path.is_dir() for path in named_paths(paths)) else 'npz'
+    kind = 'folders' if any(map(os.path.isdir, named_paths(paths))) else 'npz'
     refuse_unread(given({'npz_keys': npz_keys}), SOURCES[kind].options, f'--scenario=office_caltech:{paths}')
     pool = read_pool(kind, paths, npz_keys=npz_keys, image_size=image_size, data_seed=data_seed)
     if pool.cluster_of is not None:
@@ -213,7 +217,7 @@ def office_caltech(
     tenth = np.bincount(pool.origin[~pool.held_out]) // 10
     sizes = tuple(client_sizes or (int(size) for size in tenth))
     split = Split('domain', clients_per_domain=clients_per_domain, client_sizes=sizes, every_class=True)
-    return _of_files(pool, 'office_caltech', paths, split, data_seed)
+    return _of_files(pool, 'office_caltech', paths, split, data_seed, partition)
 
 
 def _of_files(pool: Pool, kind: str, paths: str, split: Split, seed: int, partition: str | None = None) -> Federation:

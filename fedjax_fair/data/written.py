@@ -62,8 +62,16 @@ def _compact(value: Any) -> str:
     return json.dumps(value, separators=(',', ':'))
 
 
-def read_partition(path: str, pool: Pool) -> Partition:
-    """The partition that a file holds of these examples; anything amiss is a ValueError of one line."""
+def count_clients(path: str) -> int:
+    """How many clients the partition in a file has, whatever the examples."""
+    return len(_list(_load(path), 'clients'))
+
+
+def read_partition(path: str, pool: Pool, shared: bool = False) -> Partition:
+    """The partition that a file holds of these examples; anything amiss is a ValueError of one line.
+
+    Where examples may be ``shared`` several clients may hold the same one.
+    """
     found = _load(path)
     if (found.get('examples'), found.get('examples_sha256')) != (len(pool.y), fingerprint(pool)):
         raise ValueError(
@@ -72,7 +80,7 @@ def read_partition(path: str, pool: Pool) -> Partition:
         )
     try:
         partition = _parsed(found)
-        _check_examples(partition)
+        _check_examples(partition, shared)
         _check_whose(partition)
     except ValueError as error:
         raise ValueError(f'--partition={path}: {error}') from None
@@ -118,8 +126,8 @@ def _numbers(name: str, values: Any) -> np.ndarray:
     return np.array(values, np.int64)
 
 
-def _check_examples(partition: Partition) -> None:
-    """Every client and test set has examples that exist; none is trained on twice, or both trained on and tested."""
+def _check_examples(partition: Partition, shared: bool) -> None:
+    """Every client and test set has examples that exist; none is both trained on and tested, or given away twice."""
     clients, tests, count = partition.clients, partition.tests, partition.examples
     if not clients or not tests:
         raise ValueError(f'{len(clients)} clients and {len(tests)} test sets; both are needed')
@@ -131,7 +139,7 @@ def _check_examples(partition: Partition) -> None:
                 outside = rows[(rows < 0) | (rows >= count)][0]
                 raise ValueError(f'{what} {n} holds example {outside}; they are numbered from 0 to {count - 1}')
     times = np.bincount(np.concatenate(clients), minlength=count)
-    if len(twice := np.flatnonzero(times > 1)):
+    if len(twice := np.flatnonzero(times > 1)) and not shared:
         holders = [n for n, rows in enumerate(clients) if twice[0] in rows]
         raise ValueError(f'example {twice[0]} is given {times[twice[0]]} times, to clients {holders[:5]}')
     if len(both := np.intersect1d(np.concatenate(clients), np.concatenate(tests))):

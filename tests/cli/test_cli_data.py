@@ -91,11 +91,12 @@ def test_inspect_finds_problems_and_tells_by_its_exit_code(hospitals, monkeypatc
     np.savez(path, **arrays, is_test=np.arange(240) % 7 == 0)
     code, shown, _ = leave(monkeypatch, capsys, 'inspect', f'npz:{path}', '--out=sheets/a.png')
     assert code == 1 and 'looks like' not in shown and pathlib.Path('sheets/a.png').exists()
-    assert 'PROBLEM: 35 groups (patients, slides) are both trained on and tested: 0 and 1, ' in shown
+    assert 'PROBLEM: 35 groups (patients, slides) are both trained on and tested: ' in shown
+    assert ' hospitals.npz images[0] and hospitals.npz images[1], ' in shown
     dull = arrays | {'images': np.where(np.arange(240)[:, None, None, None] == 3, 0, arrays['images'])}
     np.savez(path, **dull | {'images': dull['images'].astype(np.uint8)})
     code, shown, _ = leave(monkeypatch, capsys, 'inspect', f'npz:{path}')
-    assert code == 0 and 'warning: 1 examples hold one value only: 3\n' in shown
+    assert code == 0 and 'warning: 1 examples hold one value only: hospitals.npz images[3]\n' in shown
 
 
 def test_inspect_reports_what_cannot_be_read(hospitals, monkeypatch, capsys):
@@ -104,6 +105,17 @@ def test_inspect_reports_what_cannot_be_read(hospitals, monkeypatch, capsys):
     code, shown, error = leave(monkeypatch, capsys, 'inspect', str(path))
     assert (code, error) == (1, '') and shown.count('PROBLEM: the data cannot be read: --scenario=npz:') == 1
     assert not list(pathlib.Path().iterdir())
+
+
+def test_inspect_names_all_files_that_cannot_be_read(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path / 'cache'))
+    for number in range(5):
+        (tmp_path / 'd' / 'a').mkdir(parents=True, exist_ok=True)
+        (tmp_path / 'd' / 'a' / f'{number}.png').write_bytes(b'no picture')
+    code, shown, error = leave(monkeypatch, capsys, 'inspect', 'd')
+    assert (code, error) == (1, '') and '5 of 5 files in d cannot be read' in shown
+    assert [line.split()[0] for line in shown.splitlines()[-5:]] == [f'a/{number}.png' for number in range(5)]
 
 
 def test_inspect_of_features_draws_nothing(tmp_path, monkeypatch, capsys):

@@ -13,6 +13,7 @@ from fedjax_fair.data.digits import digit_domains, handwritten_digits
 from fedjax_fair.data.pool import Pool
 from fedjax_fair.data.problems import find_problems
 from fedjax_fair.data.resize import resize_images
+from fedjax_fair.data.sources import read_pool
 from fedjax_fair.data.tissue import tissue_pool
 
 TESTED = 60  # of 300 examples
@@ -51,6 +52,29 @@ def told(pool: Pool) -> dict[str, tuple[int, tuple[str, ...], bool]]:
 def test_clean_data_give_no_alarm(clean):
     assert find_problems(clean) == []
     assert find_problems(clean._replace(cluster_of=None, group_of=None, groups=())) == []
+
+
+def test_places_are_named_as_the_source_names_them(tmp_path):
+    """By file, or by array and row, whatever is left out or put elsewhere in between."""
+    for number, name in enumerate(('train/a/0', 'train/b/1', 'val/a/2', 'test/a/3', 'test/b/4')):
+        (tmp_path / 'd' / name).parent.mkdir(parents=True, exist_ok=True)
+        image = smooth(5)[0 if number == 3 else number]
+        Image.fromarray(image).save(tmp_path / 'd' / f'{name}.png')
+    leaked = 'test examples are training examples too'
+    files = read_pool('folders', str(tmp_path / 'd'))
+    assert told(files)[leaked][1] == ('test/a/3.png = train/a/0.png',)
+    images, labels = smooth(9)[[0, 1, 2, 3, 4, 5, 6, 7, 1]], np.arange(9) % 2
+    np.savez(tmp_path / 'd.npz', images=images, labels=labels, split=['val', *['train'] * 5, *['test'] * 3])
+    assert told(read_pool('npz', str(tmp_path / 'd.npz')))[leaked][1] == ('d.npz images[8] = d.npz images[1]',)
+
+
+def test_a_side_without_examples_is_grave(clean):
+    assert told(clean._replace(held_out=np.zeros(300, bool)))['sides of the data are empty'] == (1, ('testing',), True)
+
+
+def test_images_that_use_little_of_the_range(clean):
+    found = told(clean._replace(x=clean.x // 16))
+    assert found == {'is the highest of all values, of 255: 12 bits stored as 16?': (1, ('15',), False)}
 
 
 @pytest.mark.parametrize('pool', [handwritten_digits(0), digit_domains((80, 80, 80, 80), 40, 0)], ids=['real', 'drawn'])

@@ -52,6 +52,35 @@ def test_what_was_written_gives_the_same_federation(source, tmp_path, options, r
     assert_same(made, make_scenario(source, partition=str(file), **reading))
 
 
+@pytest.mark.parametrize('base', ['', 'tissue'])
+def test_who_holds_worse_images(source, base, tmp_path):
+    """Severity is not about who holds what; the embedded tissue is as large as the federation has clients."""
+    name, how = f'quality_shift:{base or source}', {'severity': 2, 'data_seed': 3}
+    made = make_scenario(name, num_clients=6, corrupted_ratio=0.5, alpha=0.7, **how)
+    write_partition(tmp_path / 'p.json', made.partition, name, {})
+    assert_same(made, make_scenario(name, partition=str(tmp_path / 'p.json'), **how))
+    with pytest.raises(ValueError, match=r'--alpha=0\.7'):
+        make_scenario(name, partition=str(tmp_path / 'p.json'), alpha=0.7)
+
+
+def test_a_partition_without_qualities_is_refused(source, tmp_path):
+    write_partition(tmp_path / 'p.json', make_scenario(source).partition, source, {})
+    with pytest.raises(ValueError, match=r"its groups are \('0', '1', '2'\); expected are \('clean', 'corrupted'\)"):
+        make_scenario(f'quality_shift:{source}', partition=str(tmp_path / 'p.json'))
+
+
+def test_office_caltech_where_clients_share_examples(tmp_path):
+    rng = np.random.default_rng(0)
+    for domain in ('a', 'b'):
+        labels = np.repeat(np.arange(3), (40, 30, 4))
+        np.savez(tmp_path / f'{domain}.npz', images=rng.integers(0, 256, (74, 6, 6, 3), np.uint8), labels=labels)
+    name = f'office_caltech:{tmp_path / "a.npz"},{tmp_path / "b.npz"}'
+    made = make_scenario(name)
+    assert np.bincount(np.concatenate(made.partition.clients)).max() > 1
+    write_partition(tmp_path / 'p.json', made.partition, name, {})
+    assert_same(made, make_scenario(name, partition=str(tmp_path / 'p.json')))
+
+
 @pytest.mark.parametrize('name', ['digits_labels', 'digits_common'])
 def test_digits(name, tmp_path):
     made = make_scenario(name, num_clients=5, data_seed=2)

@@ -33,8 +33,8 @@ def decode(files: Files, image_size: int | None = None) -> Arrays:
 
     images, *rest = cached(files.root, names, settings, read, lambda folder: _draw(files, image_size, folder))
     masks = rest[0] if rest else None
-    part = Part(files.root.name, images, files.labels, files.split, files.site, files.group, masks, files.unlabelled)
-    return Arrays([part], files.class_names)
+    about = (files.labels, files.split, files.site, files.group, masks, files.unlabelled, files.images)
+    return Arrays([Part(files.root.name, images, *about)], files.class_names)
 
 
 def _draw(files: Files, image_size: int | None, folder: pathlib.Path) -> None:

@@ -53,7 +53,8 @@ def _decode(files: Files, folder: pathlib.Path, image_size: int | None, where: s
         rows = np.flatnonzero(shapes == shape)
         images = np.stack([pixels[row] for row in rows])
         site = None if files.site is None else files.site[rows]
-        parts.append(Part(folder.name, images, files.labels[rows], files.split[rows], site, group[rows]))
+        about = (files.labels[rows], files.split[rows], site, group[rows])
+        parts.append(Part(folder.name, images, *about, names=[files.images[row] for row in rows.tolist()]))
     return Arrays(parts, files.class_names)
 
 

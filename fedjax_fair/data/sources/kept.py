@@ -41,20 +41,21 @@ def _write(arrays: Arrays, folder: pathlib.Path) -> None:
         for column in (*LARGE, *SMALL):
             if (values := getattr(part, column)) is not None:
                 np.save(folder / f'{number}-{column}.npy', values, allow_pickle=False)
-    facts = {'class_names': arrays.class_names, 'parts': [(part.source, part.unlabelled) for part in arrays.parts]}
+    told = [(part.source, part.unlabelled, part.names) for part in arrays.parts]
+    facts = {'class_names': arrays.class_names, 'parts': told}
     (folder / FACTS).write_text(json.dumps(facts))
 
 
 def _read(folder: pathlib.Path) -> Arrays:
     facts = json.loads((folder / FACTS).read_text())
 
-    def part(number: int, source: str, unlabelled: bool) -> Part:
+    def part(number: int, source: str, unlabelled: bool, names: list[str] | str) -> Part:
         paths = {column: folder / f'{number}-{column}.npy' for column in (*LARGE, *SMALL)}
         found = {
             column: mapped(path) if column in LARGE else np.load(path, allow_pickle=False)
             for column, path in paths.items()
             if path.exists()
         }
-        return Part(source, **found, unlabelled=unlabelled)
+        return Part(source, **found, unlabelled=unlabelled, names=names)
 
     return Arrays([part(number, *told) for number, told in enumerate(facts['parts'])], tuple(facts['class_names']))

@@ -204,7 +204,8 @@ def _part(file: _File, prefix: str, split: int) -> Part:
         extra['masks'] = checked_masks(file.read(prefix + 'masks', count), images, file.path.name)
     if extra['site'] is not None:
         extra['site'] = _site_names(file, extra['site'])
-    return Part(file.path.name, images, labels, _split(file, prefix, count, split), **extra, unlabelled=unlabelled)
+    extra |= {'unlabelled': unlabelled, 'names': f'{file.path.name} {prefix}images'}
+    return Part(file.path.name, images, labels, _split(file, prefix, count, split), **extra)
 
 
 # --- checks of single arrays -----------------------------------------------------------------------------------------

@@ -58,12 +58,21 @@ def _hospital(path: pathlib.Path, split: str, where: str) -> list[Part]:
         raise ValueError(f'{where}: all segmentations of {path.name} are empty')
     sides = np.full(ends[-1], UNKNOWN) if split == 'patient' else _sides(path, int(ends[-1]), where)
     return [
-        Part(path.name, images, np.zeros(len(side), np.int32), side, *_names(path, case, len(side)), masks, True)
+        Part(
+            path.name,
+            images,
+            np.zeros(len(side), np.int32),
+            side,
+            *_whose(path, case, len(side)),
+            masks,
+            unlabelled=True,
+            names=f'{path.name}/{case}',
+        )
         for case, (images, masks), side in zip(cases, found, np.split(sides, ends[:-1]), strict=True)
     ]
 
 
-def _names(path: pathlib.Path, case: str, count: int) -> tuple[np.ndarray, np.ndarray]:
+def _whose(path: pathlib.Path, case: str, count: int) -> tuple[np.ndarray, np.ndarray]:
     """The site and the group of every slice: a patient's slices belong together."""
     return np.full(count, path.name), np.full(count, f'{path.name}/{case}')
 
