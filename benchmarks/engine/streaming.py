@@ -1,17 +1,20 @@
 """Memory and time of 100,000 clients whose examples and rows are on the device, in host memory or on disk.
 
 ``python -m benchmarks.engine.streaming``. Every storage is a process of its own. Memory is what the process holds
-beside files (the system drops pages of mapped files as it likes), after every hundred rounds.
+beside files (the system drops pages of mapped files as it likes), after every hundred rounds and a checkpoint, and the
+most it held meanwhile.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import pathlib
 import re
 import tempfile
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -21,6 +24,7 @@ from benchmarks.engine.session import page, write
 from benchmarks.peers.report import machine, table
 from fedjax_fair.data.on_file import OnFile
 from fedjax_fair.training import setup
+from fedjax_fair.training.checkpoint import Checkpoints
 from fedjax_fair.training.config import Config
 from fedjax_fair.training.setup import Experiment, prepare, use_host_devices
 from fedjax_fair.training.supply import Resident, Streaming, Supply
@@ -41,14 +45,36 @@ def measure(recipe: str, examples: str, rows: str) -> Point:
         supply: Supply = Streaming(experiment, out) if experiment.storage.streams else Resident(experiment)
         states = supply.init()
         states, _ = supply.advance(states, 0)
-        held, seconds = [_held_mib()], []
-        for _ in range(BLOCKS):
-            start = time.perf_counter()
-            for _ in range(ROUNDS // 10):
-                states, _ = supply.advance(states, 10)
-            seconds.append((time.perf_counter() - start) / ROUNDS)
-            held.append(_held_mib())
-    return {'seconds': min(seconds), 'held_mib': held}
+        held, seconds, checkpoints = [_held_mib()], [], Checkpoints(out)
+        with _most_held() as most:
+            for block in range(BLOCKS):
+                start = time.perf_counter()
+                for _ in range(ROUNDS // 10):
+                    states, _ = supply.advance(states, 10)
+                seconds.append((time.perf_counter() - start) / ROUNDS)
+                checkpoints.save((block + 1) * ROUNDS, supply.whole(states), {})
+                checkpoints.wait()
+                held.append(_held_mib())
+        checkpoints.close()
+    return {'seconds': min(seconds), 'held_mib': held, 'most_mib': max(most)}
+
+
+@contextlib.contextmanager
+def _most_held() -> Iterator[list[float]]:
+    """What the process holds, looked at fifty times a second."""
+    found, done = [_held_mib()], threading.Event()
+
+    def look() -> None:
+        while not done.wait(0.02):
+            found.append(_held_mib())
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        yield found
+    finally:
+        done.set()
+        thread.join()
 
 
 def _experiment(out: pathlib.Path, recipe: str, examples: str, rows: str) -> Experiment:
@@ -92,7 +118,7 @@ def as_markdown(found: Mapping[str, Any]) -> str:
     about = (
         f'{CLIENTS:,} clients of {EACH} images of {SIDE}x{SIDE}, {COHORT} of them in a round, one epoch of logistic '
         f'regression; {BLOCKS} times {ROUNDS} rounds, the fastest block; MiB held by the process before them and after '
-        'each block, files not counted. On the device a round also draws who takes part, a permutation of all clients, '
+        'each block and its checkpoint, files not counted, and the most there was meanwhile. On the device a round also draws who takes part, a permutation of all clients, '
         'which is drawn before the first round otherwise: times compare ways of streaming, not these with the device'
     )
     rows = [
@@ -102,10 +128,11 @@ def as_markdown(found: Mapping[str, Any]) -> str:
             p['rows'],
             f'{1e3 * p["seconds"]:.1f}',
             ', '.join(f'{mib:,.0f}' for mib in p['held_mib']),
+            f'{p["most_mib"]:,.0f}',
         ]
         for p in found['points']
     ]
-    head = ('recipe', 'examples', 'client rows', 'ms per round', 'MiB')
+    head = ('recipe', 'examples', 'client rows', 'ms per round', 'MiB', 'most')
     return page('Examples and rows away from the device', about, found, table(head, rows))
 
 
