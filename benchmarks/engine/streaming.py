@@ -118,7 +118,8 @@ def as_markdown(found: Mapping[str, Any]) -> str:
     about = (
         f'{CLIENTS:,} clients of {EACH} images of {SIDE}x{SIDE}, {COHORT} of them in a round, one epoch of logistic '
         f'regression; {BLOCKS} times {ROUNDS} rounds, the fastest block; MiB held by the process before them and after '
-        'each block and its checkpoint, files not counted, and the most there was meanwhile. On the device a round also draws who takes part, a permutation of all clients, '
+        'each block and its checkpoint, files not counted, and the most there was meanwhile. On the device a round '
+        'also draws who takes part, a permutation of all clients, '
         'which is drawn before the first round otherwise: times compare ways of streaming, not these with the device'
     )
     rows = [

@@ -49,6 +49,7 @@ class Checkpoints:
         if self.latest == round:
             return
         parts, now = states._asdict(), copy.deepcopy(tallies)  # written later, while the run counts on
+        self._forget_rows()
         if _on_host(states.clients):
             self._write_rows(round, parts.pop('clients'))
         args = ocp.args.Composite(state=ocp.args.StandardSave(parts), tallies=ocp.args.JsonSave(now))
@@ -65,12 +66,15 @@ class Checkpoints:
         found = self._manager.restore(self.latest, args=args)
         return FedState(**found['state'], **rows), found['tallies']
 
+    def _forget_rows(self) -> None:
+        """Remove the files of checkpoints that are gone, or never came to be."""
+        if self._rows.exists():
+            self.wait()  # what is still being written is there, too
+            for old in self._rows.iterdir():
+                if old.name not in map(str, self._manager.all_steps()):
+                    shutil.rmtree(old)
+
     def _write_rows(self, round: int, rows: PyTree) -> None:
-        """Write the files of a checkpoint and remove those of checkpoints that are gone."""
-        self.wait()  # what is still being written is there, too
-        for old in self._rows.iterdir() if self._rows.exists() else ():
-            if old.name not in map(str, self._manager.all_steps()):
-                shutil.rmtree(old)
         unfinished = self._rows / 'unfinished'
         unfinished.mkdir(parents=True)
         for number, table in enumerate(jax.tree.leaves(rows)):

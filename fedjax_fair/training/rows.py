@@ -92,7 +92,8 @@ def _table(first: np.ndarray, clients: int, folder: pathlib.Path | None, number:
     if folder is None:
         return np.broadcast_to(first, shape).copy()
     folder.mkdir(parents=True, exist_ok=True)
-    need, free = (1 + KEPT) * math.prod(shape) * first.dtype.itemsize, shutil.disk_usage(folder).free
+    copies = 2 + KEPT  # the rows themselves, those of all checkpoints, and of one that is being written
+    need, free = copies * math.prod(shape) * first.dtype.itemsize, shutil.disk_usage(folder).free
     if need > free:  # a mapped file that outgrows its disk would end the process without a word
         both = f'{need / 1e9:.1f} GB with its checkpoints, but {free / 1e9:.1f} GB are free'
         raise ValueError(f'--rows=disk needs {both} in {folder}')
