@@ -188,10 +188,7 @@ def _round(spec, spread, optimizer, state: FedState, cohort: Cohort, rng: Array)
         variables=state.variables,
     )
     stacked = needs_stack(spec.methods)
-    weights = None
-    if not stacked:
-        found = server.weigh(spec.methods, view, None)
-        weights = (found, server.weigh_statistics(spec.methods, view, found))
+    weights = None if stacked else server.weights_of(spec.methods, view, server.weigh(spec.methods, view, None))
     result, sent, ok = _train(spec, spread, view, weights, shared, clients)
     done = server.step(spec.methods, result, optimizer, state.opt)
     state = _commit(spec, state, cohort, ok & done.alive, done, sent)
@@ -230,11 +227,8 @@ def _context(spec: Spec, shared: PyTree, one: PyTree) -> client.Context:
     return client.Context(spec, round_, id_, own, servers, rows, variables, data, steps)
 
 
-def _train(spec, spread, view: server.View, weights: tuple[Array, Array] | None, shared, clients):
-    """Train the cohort and aggregate: chunk by chunk when the weights are known, else over stacked updates.
-
-    Weights are those of parameters and of batch statistics.
-    """
+def _train(spec, spread, view: server.View, weights: dict[str, Array] | None, shared, clients):
+    """Train the cohort and aggregate: chunk by chunk when the weights are known, else over stacked updates."""
     keeps = spec.local.keep_optimizer
 
     def one(shared, inputs):
@@ -245,27 +239,31 @@ def _train(spec, spread, view: server.View, weights: tuple[Array, Array] | None,
         sent = sent._replace(opt=sent.opt if keeps else (), loss_sum=jnp.where(ok, sent.loss_sum, 0))
         if own is None:
             return (), (sent, ok)
-        shares = jax.tree.map(lambda weight: jnp.where(ok, weight, 0), own)
-        part = {
-            k: jax.tree.map(lambda u, share=shares[k != 'params']: jnp.where(ok, u * share.astype(u.dtype), 0), v)
-            for k, v in sent.update.items()
-        }
+        shares = {kind: jnp.where(ok, weight, 0) for kind, weight in own.items()}
+        part = _by_kind(lambda u, share: jnp.where(ok, u * share, 0), sent.update, shares)
         return (part, shares), (sent._replace(update={}), ok)
 
     inputs = (clients, view.mask, weights, dict(view.reports))
-    zero = () if weights is None else jax.tree.map(jnp.zeros_like, (view.variables, (weights[0][0], weights[1][0])))
+    zero: PyTree = ()
+    if weights is not None:
+        zero = jax.tree.map(jnp.zeros_like, (view.variables, {kind: own[0] for kind, own in weights.items()}))
     sums, (sent, ok) = mapping.map_sum(spread, one, zero, shared, inputs)
     reports = server.Reports(tree.keep_rows(ok, {**view.reports, **sent.reports}))
     view = dataclasses.replace(view, mask=ok, reports=reports)
     if weights is None:
         return server.aggregate(spec.methods, view, sent.update), sent, ok
     total, masses = sums
-    masses = jax.tree.map(lambda mass: jnp.maximum(mass, jnp.finfo(mass.dtype).tiny), masses)
-    update = {
-        k: jax.tree.map(lambda leaf, mass=masses[k != 'params']: leaf / mass.astype(leaf.dtype), v)
-        for k, v in total.items()
+    masses = {kind: jnp.maximum(mass, jnp.finfo(mass.dtype).tiny) for kind, mass in masses.items()}
+    update = _by_kind(lambda leaf, mass: leaf / mass, total, masses)
+    return server.Aggregate(jnp.where(ok, weights['params'], 0) / masses['params'], update, None, view), sent, ok
+
+
+def _by_kind(fn: Callable[[Array, Array], Array], variables: PyTree, factors: dict[str, Array]) -> PyTree:
+    """``fn(leaf, factor)`` of all leaves, with the factor of their kind of variables in their own precision."""
+    return {
+        kind: jax.tree.map(lambda leaf, factor=factors[kind]: fn(leaf, factor.astype(leaf.dtype)), part)
+        for kind, part in variables.items()
     }
-    return server.Aggregate(jnp.where(ok, weights[0], 0) / masses[0], update, None, view), sent, ok
 
 
 def _rows_finite(values: PyTree, mask: Array) -> Array:

@@ -86,12 +86,13 @@ def weigh(methods: tuple[Method, ...], view: View, updates: PyTree) -> Array:
     return masked_softmax(sum(scores[1:], scores[0]), view.mask)
 
 
-def weigh_statistics(methods: tuple[Method, ...], view: View, weights: Array) -> Array:
-    """The weights of batch statistics; those of parameters unless a method has other ones."""
+def weights_of(methods: tuple[Method, ...], view: View, weights: Array) -> dict[str, Array]:
+    """The weights of every kind of variables: those of parameters for all, unless a method has others for the rest."""
+    others = weights
     for m in methods:
         if m.statistics is not None:
-            weights = m.statistics(view.of(m), weights)
-    return weights
+            others = m.statistics(view.of(m), others)
+    return {kind: weights if kind == 'params' else others for kind in view.variables}
 
 
 def initial_entries(methods: tuple[Method, ...], variables: Variables, run: Run, rows: int) -> tuple[dict, dict]:
@@ -132,8 +133,8 @@ def aggregate(methods: tuple[Method, ...], view: View, updates: Variables) -> Ag
             updates = _with_params(m, updates, part)
             view = dataclasses.replace(view, reports=Reports(view.reports | found))
     weights = weigh(methods, view, updates['params'])
-    others = weigh_statistics(methods, view, weights)
-    update = {k: tree.weighted_sum(weights if k == 'params' else others, v) for k, v in updates.items()}
+    shares = weights_of(methods, view, weights)
+    update = {kind: tree.weighted_sum(shares[kind], part) for kind, part in updates.items()}
     for m in methods:
         if m.reduce is not None:
             update = _with_params(m, update, m.reduce(view.of(m), _params(m, updates), weights))
