@@ -10,6 +10,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from fedjax_fair.core import Local, build
 from fedjax_fair.core import client_map as mapping
@@ -146,7 +147,7 @@ def prepare(config: Config, points: Sequence[Mapping[str, float]] = ({},)) -> Ex
         program=_program(config, factory, sampler, clients, lanes, start),
         lanes=make_lanes(points, config.seeds),
         kinds=('global', 'deployed') if personalises(methods) else ('global',),
-        notes=(*_notes(config, algorithm), *where, *start.notes),
+        notes=(*_notes(config, federation, algorithm), *where, *start.notes),
         storage=storage,
     )
 
@@ -316,12 +317,17 @@ def _program(config: Config, factory: Callable, sampler: Sampler, clients, lanes
     )
 
 
-def _notes(config: Config, algorithm: Algorithm) -> tuple[str, ...]:
-    """What a user should know: choices made by auto, and settings that a method overrules."""
+def _notes(config: Config, federation: Federation, algorithm: Algorithm) -> tuple[str, ...]:
+    """What a user should know: choices made by auto, settings that a method overrules, batches that teach little."""
     how = 'stacked' if algorithm.facts['stacked'] else 'accumulated'
     notes = [f'clients: {algorithm.facts["client_map"]}; updates {how}']
     for key, owner in algorithm.facts['fixed_by'].items():
         asked, used = getattr(_local(config, {}), key), getattr(algorithm.facts['local'], key)
         if asked != used:
             notes.append(f'{owner} trains with {key}={used} instead of {asked}')
+    lone = int(np.sum(federation.sizes % algorithm.facts['local'].batch_size == 1))
+    start = jax.eval_shape(lambda key: algorithm.init(key, None, 1), jax.random.key(0))
+    if lone and jax.tree.leaves(start.variables['batch_stats']):
+        whose = f'the last batch of {lone} of {federation.num_clients} clients'
+        notes.append(f'{whose} is a single example, of which batch norm makes little; try another --batch_size')
     return tuple(notes)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fedjax_fair.report import load_runs, make_table, write_report
-from fedjax_fair.training import Config, run
+from fedjax_fair.training import Config, prepare, run
 
 UNET = 'features=4,depth=2'
 RNG = np.random.default_rng(0)
@@ -101,11 +101,19 @@ def test_mistakes_are_found_before_anything_is_computed(settings, message, tmp_p
     assert not (tmp_path / 'out').exists()
 
 
+@pytest.mark.parametrize(
+    ('norm', 'batch_size', 'warned'), [('batch', 4, True), ('batch', 5, False), ('none', 4, False)]
+)
+def test_batch_norm_over_a_single_example_is_mentioned(norm, batch_size, warned):
+    small = {'num_clients': 2, 'client_sizes': (9, 8), 'test_size': 2, 'image_size': 16}
+    notes = prepare(Config(scenario='tissue', model='lenet', norm=norm, batch_size=batch_size, **small)).notes
+    assert any('the last batch of 1 of 2 clients is a single example' in note for note in notes) == warned
+
+
 def test_a_run_starts_from_pretrained_weights(tmp_path):
     """The weights of the file, bit for bit, at round 0; the head drawn from the seed."""
     from fedjax_fair.models import make_model
     from fedjax_fair.models.pretrained import torch_name
-    from fedjax_fair.training.setup import prepare
 
     shapes = jax.eval_shape(make_model('resnet18', 7).init, jax.random.key(0), np.zeros((1, 32, 32, 3), np.float32))
     state = {}
