@@ -88,14 +88,16 @@ def quality_shift(
         dealt = read_partition(partition, pool)
     else:
         dealt = _deal(pool, num_clients, worse, alpha, data_seed, test_size)
-    if dealt.groups != QUALITIES:
-        raise ValueError(f'--partition={partition}: its groups are {dealt.groups}; expected are {QUALITIES}')
+    for what, names in (('groups', dealt.groups), ('test sets', dealt.test_names)):
+        if names != QUALITIES:
+            raise ValueError(f'--partition={partition}: its {what} are {names}; expected are {QUALITIES}')
     x, quality = np.array(pool.x), np.asarray(dealt.group_of)
     theirs = np.concatenate([client for client, kind in zip(dealt.clients, quality, strict=True) if kind])
     x[theirs] = corrupt_images(x[theirs], corruption, severity, 2 * data_seed)
-    test, targets = pool.x[dealt.tests[0]], pool.targets[dealt.tests[0]]
-    seen = corrupt_images(test, corruption, severity, 2 * data_seed + 1)
-    tests = stack_tests([(test, targets), (seen, targets)], quality, QUALITIES)
+    clear, blurred = dealt.tests
+    seen = pool.x[clear], corrupt_images(pool.x[blurred], corruption, severity, 2 * data_seed + 1)
+    sets = [(images, pool.targets[rows]) for images, rows in zip(seen, dealt.tests, strict=True)]
+    tests = stack_tests(sets, dealt.test_of, QUALITIES)
     name = 'quality_shift:' + ':'.join(pathlib.Path(part).stem for part in base.split(':'))
     description = f'{corruption} of severity {severity} at {int(quality.sum())} of {num_clients} clients'
     made = assemble(name, pool._replace(x=x), dealt.clients, tests, pool.num_classes, QUALITIES, quality, description)

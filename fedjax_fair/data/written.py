@@ -138,10 +138,11 @@ def _check_examples(partition: Partition, shared: bool) -> None:
             if rows.min() < 0 or rows.max() >= count:
                 outside = rows[(rows < 0) | (rows >= count)][0]
                 raise ValueError(f'{what} {n} holds example {outside}; they are numbered from 0 to {count - 1}')
-    times = np.bincount(np.concatenate(clients), minlength=count)
-    if len(twice := np.flatnonzero(times > 1)) and not shared:
-        holders = [n for n, rows in enumerate(clients) if twice[0] in rows]
-        raise ValueError(f'example {twice[0]} is given {times[twice[0]]} times, to clients {holders[:5]}')
+    for own in clients if shared else [np.concatenate(clients)]:
+        times = np.bincount(own, minlength=count)
+        if len(twice := np.flatnonzero(times > 1)):
+            holders = [n for n, rows in enumerate(clients) if twice[0] in rows]
+            raise ValueError(f'example {twice[0]} is given {times[twice[0]]} times, to clients {holders[:5]}')
     if len(both := np.intersect1d(np.concatenate(clients), np.concatenate(tests))):
         raise ValueError(f'example {both[0]} is both trained on and tested')
 

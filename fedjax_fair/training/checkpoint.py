@@ -70,8 +70,9 @@ class Checkpoints:
         """Remove the files of checkpoints that are gone, or never came to be."""
         if self._rows.exists():
             self.wait()  # what is still being written is there, too
+            there = {str(round) for round in self._manager.all_steps()}
             for old in self._rows.iterdir():
-                if old.name not in map(str, self._manager.all_steps()):
+                if old.name not in there:
                     shutil.rmtree(old)
 
     def _write_rows(self, round: int, rows: PyTree) -> None:

@@ -326,8 +326,7 @@ def _notes(config: Config, federation: Federation, algorithm: Algorithm) -> tupl
         if asked != used:
             notes.append(f'{owner} trains with {key}={used} instead of {asked}')
     lone = int(np.sum(federation.sizes % algorithm.facts['local'].batch_size == 1))
-    start = jax.eval_shape(lambda key: algorithm.init(key, None, 1), jax.random.key(0))
-    if lone and jax.tree.leaves(start.variables['batch_stats']):
+    if lone and jax.tree.leaves(jax.eval_shape(algorithm.init, jax.random.key(0)).variables['batch_stats']):
         whose = f'the last batch of {lone} of {federation.num_clients} clients'
         notes.append(f'{whose} is a single example, of which batch norm makes little; try another --batch_size')
     return tuple(notes)

@@ -79,6 +79,11 @@ def test_office_caltech_where_clients_share_examples(tmp_path):
     assert np.bincount(np.concatenate(made.partition.clients)).max() > 1
     write_partition(tmp_path / 'p.json', made.partition, name, {})
     assert_same(made, make_scenario(name, partition=str(tmp_path / 'p.json')))
+    first, *others = made.partition.clients
+    wrong = made.partition._replace(clients=[np.append(first, first[0]), *others])
+    write_partition(tmp_path / 'p.json', wrong, name, {})
+    with pytest.raises(ValueError, match=f'example {first[0]} is given 2 times'):
+        make_scenario(name, partition=str(tmp_path / 'p.json'))
 
 
 @pytest.mark.parametrize('name', ['digits_labels', 'digits_common'])
