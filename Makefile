@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: demo test test-long check format bench bench-engine clean
+.PHONY: demo test test-long check format package bench bench-engine clean
 .DEFAULT_GOAL := demo
 
 $(READY): pyproject.toml constraints.txt
@@ -36,5 +36,8 @@ format: $(READY)  ## Put code into shape.
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+package:  ## Build wheel and source distribution, install the wheel into an empty environment and run the demo (network).
+	PYTHON=$(PYTHON) tools/check_package.sh
+
 clean:  ## Remove the environment and caches, never results.
-	rm -rf .venv .cache build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache
+	rm -rf .venv .cache build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis

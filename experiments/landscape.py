@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from fedjax_fair.core.types import Array, FedState, PyTree
 from fedjax_fair.training import Experiment
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.contour import QuadContourSet
 
 SIDE, REACH = 21, 1.0  # points of an axis, and its end
 AXIS = np.linspace(-REACH, REACH, SIDE, dtype=np.float32)
@@ -53,3 +59,11 @@ def surface(experiment: Experiment, state: FedState, x: np.ndarray, y: np.ndarra
         return jax.lax.map(at, places).reshape(SIDE, SIDE)
 
     return np.asarray(losses(jnp.asarray(x), jnp.asarray(y)))
+
+
+def draw_surface(ax: Axes, losses: np.ndarray, top: float, extend: str = 'neither') -> QuadContourSet:
+    """Draw a surface in colours from 0 to ``top``; ``extend='max'`` shows what lies above in the last one."""
+    shown = ax.contourf(AXIS, AXIS, losses, levels=np.linspace(0, top, 25), cmap='viridis', extend=extend)
+    ax.set(aspect='equal')
+    ax.grid(visible=False)
+    return shown

@@ -9,23 +9,25 @@ import pathlib
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from absl import app, flags
 
-from fedjax_fair.cli import settings
-from fedjax_fair.cli.main import guarded
-from fedjax_fair.cli.mistakes import fail, one_line
+from fedjax_fair import results
+from fedjax_fair.cli import guarded, settings
 from fedjax_fair.data import SOURCES, Federation
-from fedjax_fair.data.options import named_paths
-from fedjax_fair.methods import RECIPES, make_methods, resolve_hyper
-from fedjax_fair.training import Config, load_federation, output, results, run, use_host_devices
-from fedjax_fair.training.cache import use_compilation_cache
-from fedjax_fair.training.config import check
-from fedjax_fair.training.setup import checked
+from fedjax_fair.data.paths import named_paths
+from fedjax_fair.errors import UserError
+from fedjax_fair.methods import RECIPES, make_methods
+from fedjax_fair.options import not_one_of
+from fedjax_fair.training import Config, checked, load_federation, run, use_compilation_cache, use_host_devices
+from fedjax_fair.viz import save
 
-CHUNK = 1024  # examples that are read at once
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+EXAMPLES_AT_ONCE = 1024  # examples that are read at once
 Cell = tuple[float, float]  # mean and standard deviation
 
 
@@ -40,40 +42,57 @@ class Study:
     out: pathlib.Path
     quiet: bool = False
 
+    def changed(self, **changes: Any) -> Study:
+        """The study with other settings."""
+        return dataclasses.replace(self, config=self.config.changed(**changes))
+
     def settings(self, recipe: str, hyper: Mapping[str, Any] | None = None, **changes: Any) -> Config:
         """Those of one recipe: the hyper-parameters a table asks for, overruled by the user's for any of its parts."""
         parts = recipe.split('+')
         asked = {name: value for name, value in self.config.hyper.items() if name.partition('.')[0] in parts}
-        return dataclasses.replace(self.config, recipe=recipe, hyper={**(hyper or {}), **asked}, **changes)
+        return self.config.changed(recipe=recipe, hyper={**(hyper or {}), **asked}, **changes)
 
     def run(self, recipe: str, points: Sequence[Mapping[str, float]] = ({},), **changes: Any) -> list[pathlib.Path]:
         """Folders of a recipe's run, one for every point; a finished run is read, a stopped one goes on."""
         config = self.settings(recipe, **changes)
         for name in set(points[0]) & set(config.hyper):
-            raise ValueError(f'--{name}={config.hyper[name]}: {name} is swept here over all of its values')
+            raise UserError(f'`{name}`={config.hyper[name]}: {name} is swept here over all of its values')
         said = {**changes, **config.hyper}
         name = ','.join(f'{key}={value}' for key, value in said.items() if key != 'hyper') or 'base'
         kind = '' if points[0] == {} else ' over ' + ','.join(points[0])
         folder = self.out / 'runs' / name / (recipe + kind)
         run(config, folder, points=points, resume=True, quiet=self.quiet)
-        return [folder / output.point_name(point) if point else folder for point in points]
+        return [folder / results.point_name(point) if point else folder for point in points]
 
-    def write(self, name: str, lines: Sequence[str], numbers: Any, data: Any = None) -> None:
-        """Print a table and keep it, with its numbers and all that is needed to repeat them.
+    def table(
+        self, name: str, head: Sequence[str], rows: Sequence[Sequence[str]], note: str, numbers: Any, data: Any = None
+    ) -> None:
+        """Print a table with a note under it and keep both, with the numbers and all that is needed to repeat them.
 
         ``data`` says which images these were where columns differ; else they are those of the study.
         """
+        self.write(name, [*markdown(head, rows), '', note], numbers, data)
+
+    def write(self, name: str, lines: Sequence[str], numbers: Any, data: Any = None) -> None:
+        """Print lines and keep them, as :meth:`table` does."""
         text = '\n'.join(lines) + '\n'
         print(text)
         (self.out / f'{name}.md').write_text(text)
         words = ' '.join(map(without_folders, sys.argv[1:]))
         command = f'python -m {getattr(sys.modules["__main__"].__spec__, "name", "?")} {words}'
         facts = {'command': command, 'commit': results.git_commit(), 'versions': results.versions()}
-        said = dataclasses.asdict(self.config)
-        shared = {key: without_folders(value) if isinstance(value, str) else value for key, value in said.items()}
-        data = self.data() if data is None else data
-        results.write_json(self.out / f'{name}.json', {'numbers': numbers, 'data': data, 'settings': shared, **facts})
+        record = {
+            'numbers': numbers,
+            'data': self.data() if data is None else data,
+            'settings': portable(dataclasses.asdict(self.config)),
+            **facts,
+        }
+        results.write_json(self.out / f'{name}.json', record)
         print(f'written: {self.out / name}.md and .json')
+
+    def picture(self, figure: Figure, name: str) -> None:
+        """Keep a figure."""
+        print(f'written: {save(figure, self.out / f"{name}.png")}')
 
     def data(self) -> dict[str, Any]:
         """Which images these are: name, counts and, for files, their SHA-256; never a path."""
@@ -87,6 +106,24 @@ class Study:
             'shape': list(federation.x.shape[1:]),
             'sha256': digests(self.config.scenario, federation),
         }
+
+    def ours(self) -> str:
+        """What our runs are, for the note under a table; a sentence that is not yet at its end."""
+        data, config = self.data(), self.config
+        shape, seeds = 'x'.join(map(str, data['shape'])), ', '.join(map(str, config.seeds))
+        return (
+            f'Ours: {data["name"]}, {len(data["train"])} clients with {sum(data["train"])} training examples of '
+            f'{shape}, {config.model}, {config.local_epochs} local epochs, {config.rounds} rounds, seeds {seeds}'
+        )
+
+
+def portable(value: Any) -> Any:
+    """Settings in which no path of this machine is left."""
+    if isinstance(value, Mapping):
+        return {name: portable(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [portable(one) for one in value]
+    return without_folders(value) if isinstance(value, str) else value
 
 
 def without_folders(word: str) -> str:
@@ -119,10 +156,15 @@ def digests(scenario: str, federation: Federation) -> dict[str, str]:
     if found[1] != 'csv' and all(file.is_file() for file in files):
         return {file.name: sha256(file) for file in files}
     digest = hashlib.sha256(str((federation.x.shape, federation.x.dtype)).encode())
-    for start in range(0, len(federation.x), CHUNK):
-        digest.update(np.ascontiguousarray(federation.x[start : start + CHUNK]).data)
+    for start in range(0, len(federation.x), EXAMPLES_AT_ONCE):
+        digest.update(np.ascontiguousarray(federation.x[start : start + EXAMPLES_AT_ONCE]).data)
     digest.update(np.ascontiguousarray(federation.y).data)
     return {'training examples': digest.hexdigest()}
+
+
+def percent(entry: Mapping[str, float]) -> Cell:
+    """Mean and deviation over seeds of a number of a summary, in percent."""
+    return 100 * entry['mean'], 100 * entry['std']
 
 
 def cell(value: Cell) -> str:
@@ -152,21 +194,19 @@ def known_hyper(given: Mapping[str, str]) -> dict[str, Any]:
         own = {name: given[name] for name in sorted(given) if name.partition('.')[0] == part}
         if part not in RECIPES:
             name, value = next(iter(own.items()))
-            raise ValueError(f'--{name}={value}: {part!r} is not one of {", ".join(RECIPES)}')
+            raise UserError(f'`{name}`={value}: {part!r} {not_one_of(part, RECIPES)}')
         make_methods(part, own)
-        full = resolve_hyper(part, own)[part]
-        found |= {name: full[name.partition('.')[2]] for name in own}
+        found |= checked(Config(recipe=part, hyper=own)).hyper
     return found
 
 
 def main(
-    show: Callable[[Study, str], None],
     name: str,
-    choices: Sequence[str],
+    shows: Mapping[str, Callable[[Study], None]],
     here: pathlib.Path,
     arrange: Callable[[Study, str], Study] = lambda study, choice: study,
 ) -> None:
-    """An absl program that shows one of ``choices``, chosen by the flag ``name``, with all flags of a run.
+    """An absl program that shows one of some tables or figures, chosen by the flag ``name``, with all flags of a run.
 
     The flag files in the folder ``here`` are its presets. ``arrange`` fits the study to the choice before its data is
     read. Hyper-parameters, ``--part.key=value``, apply to every recipe that has the part, in the place of what a table
@@ -174,31 +214,31 @@ def main(
     """
     presets = tuple(sorted(path.stem for path in here.glob('*.flags')))
     settings.define_flags(flags.FLAGS)
-    flags.DEFINE_enum('preset', 'smoke', presets, 'settings to start from; other flags overrule them')
-    flags.DEFINE_enum(name, None, choices, f'which {name} to show')
+    about = 'settings to start from; other flags overrule them'  # several studies of one process have these flags
+    flags.DEFINE_enum('preset', 'smoke', presets, about, allow_override=True)
+    flags.DEFINE_enum(name, None, tuple(shows), f'which {name} to show', allow_override=True)
     words, hyper = sys.argv[1:], {}
 
     def parser(argv: Sequence[str]) -> Sequence[str]:
-        chosen = [w.partition('=')[2] for w in argv[1:] if w.startswith('--preset=')] or ['smoke']
-        if chosen[-1] not in presets:
-            fail(f'--preset={chosen[-1]} is not one of {", ".join(presets)}')
-        with one_line():
-            hyper.update(settings.parse([f'--config={here / chosen[-1]}.flags', *argv[1:]], flags.FLAGS))
-        if getattr(flags.FLAGS, name) is None:
-            fail(f'--{name} is needed; choose one of {", ".join(choices)}')
+        with guarded(flags.FLAGS):
+            preset = ([w.partition('=')[2] for w in argv[1:] if w.startswith('--preset=')] or ['smoke'])[-1]
+            if preset not in presets:
+                raise UserError(f'`preset`={preset} {not_one_of(preset, presets)}')
+            hyper.update(settings.parse([f'--config={here / preset}.flags', *argv[1:]], flags.FLAGS))
+            if getattr(flags.FLAGS, name) is None:
+                raise UserError(f'`{name}` is needed; choose one of {", ".join(shows)}')
         return argv[:1]
 
     def program(argv: Sequence[str]) -> None:
         values = flags.FLAGS
         with guarded(values):
-            config = checked(settings.config_of(values, {}))
-            config = check(dataclasses.replace(config, hyper=known_hyper(hyper)))
-            out = pathlib.Path(values.out or f'runs/{here.name}-{values.preset}')
+            config = dataclasses.replace(checked(settings.config_of(values, {})), hyper=known_hyper(hyper))
             use_host_devices(config.devices)
             use_compilation_cache()
-            study = arrange(Study(config, out, values.quiet), getattr(values, name))
+            choice, out = getattr(values, name), pathlib.Path(values.out or f'runs/{here.name}-{values.preset}')
+            study = arrange(Study(config, out, values.quiet), choice)
             study.data()  # a mistake in the data shows before the first run
             out.mkdir(parents=True, exist_ok=True)
-            show(study, getattr(values, name))
+            shows[choice](study)
 
     app.run(program, argv=[sys.argv[0], *words], flags_parser=parser)

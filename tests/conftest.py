@@ -18,11 +18,17 @@ os.environ['XLA_FLAGS'] = ' '.join([*FLAGS, os.environ.get('XLA_FLAGS', '')])
 os.environ.setdefault('JAX_PLATFORMS', 'cpu')
 os.environ.setdefault('MPLBACKEND', 'agg')
 
+import hypothesis  # noqa: E402
 import jax  # noqa: E402  (after the flags above)
 import pytest  # noqa: E402
 
 jax.config.update('jax_numpy_dtype_promotion', 'strict')
 jax.config.update('jax_numpy_rank_promotion', 'raise')
+
+# The same few examples in every run: a test suite must not fail by luck. `--hypothesis-profile=search` looks for more.
+hypothesis.settings.register_profile('reproducible', derandomize=True, deadline=None, max_examples=25, database=None)
+hypothesis.settings.register_profile('search', deadline=None, max_examples=1000, database=None)
+hypothesis.settings.load_profile('reproducible')
 
 from lab import lab  # noqa: E402  (after the settings above)
 

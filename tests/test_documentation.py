@@ -9,10 +9,11 @@ import pytest
 
 import fedjax_fair
 
+NAMES = ['fedjax_fair', *(module.name for module in pkgutil.walk_packages(fedjax_fair.__path__, 'fedjax_fair.'))]
 MODULES = [
-    module.name
-    for module in pkgutil.walk_packages(fedjax_fair.__path__, 'fedjax_fair.')
-    if (origin := importlib.util.find_spec(module.name).origin) and '>>> ' in pathlib.Path(origin).read_text()
+    name
+    for name in NAMES
+    if (origin := importlib.util.find_spec(name).origin) and '>>> ' in pathlib.Path(origin).read_text()
 ]
 
 

@@ -30,7 +30,7 @@ POINTS: list[dict[str, Any]] = [
     {'model': 'cnn', 'side': 32, 'batch': 16, 'steps': 20, 'options': {}},
     {'model': 'cnn', 'side': 64, 'batch': 16, 'steps': 10, 'options': {'widths': (16, 32, 32), 'norm': 'stateless'}},
 ]
-KINDS: dict[str, tuple[str, dict[str, str]]] = {
+NORMALISATIONS: dict[str, tuple[str, dict[str, str]]] = {
     'plain': ('fedavg', {}),
     'whole spectrum': ('amp_norm', {}),
     'whole spectrum, measured in every round': ('amp_norm', {'amp_norm.communicate': 'every_round'}),
@@ -46,13 +46,13 @@ def measure(point: Mapping[str, Any]) -> dict[str, float]:
     y = rng.integers(0, CLASSES, count, np.int32)
     sizes = np.full(1, count, np.int32)
     data = Examples(*map(jnp.asarray, (x, y, np.arange(count, dtype=np.int32)[None], sizes)))
-    seconds = in_turn({kind: _round(point, kind, data, sizes, x[0]) for kind in KINDS}, TURNS)
+    seconds = in_turn({kind: _round(point, kind, data, sizes, x[0]) for kind in NORMALISATIONS}, TURNS)
     return {kind: min(found) / point['steps'] for kind, found in seconds.items()}
 
 
 def _round(point: Mapping[str, Any], kind: str, data: Examples, sizes: np.ndarray, example: Any) -> Callable[[], None]:
     """One round of one client, again and again from where it was."""
-    recipe, hyper = KINDS[kind]
+    recipe, hyper = NORMALISATIONS[kind]
     algorithm = build(
         make_model(point['model'], CLASSES, **point['options']),
         classification(CLASSES),
@@ -74,15 +74,15 @@ def _round(point: Mapping[str, Any], kind: str, data: Examples, sizes: np.ndarra
 def as_markdown(found: Mapping[str, Any]) -> str:
     """One line per network."""
     about = f'One client, a step of gradient descent; the fastest of {TURNS} rounds in turn'
-    columns = ('network', 'images', 'batch', *(f'{kind}, ms' for kind in KINDS), *list(KINDS)[1:])
+    columns = ('network', 'images', 'batch', *(f'{kind}, ms' for kind in NORMALISATIONS), *list(NORMALISATIONS)[1:])
     return page('Amplitude normalisation', about, found, table(columns, [_row(p) for p in found['points']]))
 
 
 def _row(point: Mapping[str, Any]) -> list[str]:
     times = point['seconds']
-    extra = [f'{times[kind] / times["plain"] - 1:+.1%}' for kind in list(KINDS)[1:]]
+    extra = [f'{times[kind] / times["plain"] - 1:+.1%}' for kind in list(NORMALISATIONS)[1:]]
     cells = [point['model'], f'{point["side"]}x{point["side"]}', str(point['batch'])]
-    return [*cells, *(f'{1000 * times[kind]:.2f}' for kind in KINDS), *extra]
+    return [*cells, *(f'{1000 * times[kind]:.2f}' for kind in NORMALISATIONS), *extra]
 
 
 def main() -> None:

@@ -18,7 +18,7 @@ import numpy as np
 from benchmarks.engine.session import RESULTS, Session, page, write
 from benchmarks.peers.report import machine, table
 from fedjax_fair.training.config import Config
-from fedjax_fair.training.setup import use_host_devices
+from fedjax_fair.training.devices import use_host_devices
 
 
 def measure(conv: str, rounds: int, seeds: int) -> dict[str, Any]:

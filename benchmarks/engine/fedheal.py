@@ -21,7 +21,7 @@ from fedjax_fair.core import tree
 from fedjax_fair.methods import make_methods
 from fedjax_fair.testing import scripted_rounds
 from fedjax_fair.training.config import Config
-from fedjax_fair.training.setup import use_host_devices
+from fedjax_fair.training.devices import use_host_devices
 
 # The demo's clients and local training, with its network and with the wider CNN; one seed.
 DEMO = Config(scenario='digits_domains', local_epochs=2, batch_size=16, lr=0.1, checkpoint_every=0)

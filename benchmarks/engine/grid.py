@@ -23,7 +23,7 @@ CONFIG = Config(
     recipe='fedism',
     scenario='quality_shift:digits',
     model='cnn',
-    model_options='widths=16x32',
+    model_options={'widths': (16, 32)},
     batch_size=32,
     local_optimizer='adam',
     lr=0.001,

@@ -16,10 +16,10 @@ from benchmarks.engine.points import Point, alone, results_folder, rounds_of
 from benchmarks.engine.session import page, write
 from benchmarks.peers.report import machine, table
 from fedjax_fair.core import Method
-from fedjax_fair.data.canvas import new_figure, save
 from fedjax_fair.metrics import classification
 from fedjax_fair.models import make_model
-from fedjax_fair.training.setup import use_host_devices
+from fedjax_fair.training.devices import use_host_devices
+from fedjax_fair.viz import new_figure, save
 
 POINTS: dict[str, list[Point]] = {
     'clients': [{'clients': n, 'width': 64} for n in (10, 30, 100, 300, 1000, 3000, 10000)],

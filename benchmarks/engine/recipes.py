@@ -19,9 +19,9 @@ from benchmarks.engine.session import RESULTS, Session, in_turn, page, write
 from benchmarks.peers.job import JOBS, write_data
 from benchmarks.peers.report import machine, table
 from benchmarks.peers.worker_ours import config_of
-from fedjax_fair.methods.recipes import RECIPES
+from fedjax_fair.methods import RECIPES
 from fedjax_fair.training.config import Config
-from fedjax_fair.training.setup import use_host_devices
+from fedjax_fair.training.devices import use_host_devices
 
 SKEW_MAPS: dict[str, dict[str, Any]] = {
     'one client at a time on every core': {},
@@ -61,7 +61,8 @@ def measure_skew(folder: pathlib.Path) -> dict[str, float]:
     path = folder / 'skew.npz'
     site = np.repeat(np.arange(100), sizes)
     np.savez(path, images=rng.random((len(site), 4, 4, 1), np.float32), labels=rng.integers(0, 3, len(site)), site=site)
-    base = Config(scenario=f'npz:{path}', split_by='site', model='logreg', rounds=2, batch_size=10, checkpoint_every=0)
+    data = {'split_by': 'site'}
+    base = Config(scenario=f'npz:{path}', data=data, model='logreg', rounds=2, batch_size=10, checkpoint_every=0)
     paid = {}
     for name, how in SKEW_MAPS.items():
         session = Session(dataclasses.replace(base, **how))

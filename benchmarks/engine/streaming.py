@@ -22,12 +22,13 @@ import numpy as np
 from benchmarks.engine.points import Point, alone, results_folder
 from benchmarks.engine.session import page, write
 from benchmarks.peers.report import machine, table
-from fedjax_fair.data.on_file import OnFile
-from fedjax_fair.training import setup
+from fedjax_fair.data.memory_map import MappedRows
 from fedjax_fair.training.checkpoint import Checkpoints
+from fedjax_fair.training.cohort_supply import Resident, Streaming, Supply
 from fedjax_fair.training.config import Config
-from fedjax_fair.training.setup import Experiment, prepare, use_host_devices
-from fedjax_fair.training.supply import Resident, Streaming, Supply
+from fedjax_fair.training.devices import use_host_devices
+from fedjax_fair.training.federations import forget_federation
+from fedjax_fair.training.setup import Experiment, prepare
 
 CLIENTS, EACH, COHORT, SIDE = 100_000, 8, 100, 16
 BLOCKS, ROUNDS = 5, 100  # rounds of a block
@@ -87,7 +88,7 @@ def _experiment(out: pathlib.Path, recipe: str, examples: str, rows: str) -> Exp
     config = Config(
         recipe=recipe,
         scenario=f'npz:{out / "data.npz"}',
-        num_clients=CLIENTS,
+        data={'num_clients': CLIENTS},
         participation=COHORT / CLIENTS,
         model='logreg',
         rounds=BLOCKS * ROUNDS,
@@ -102,8 +103,8 @@ def _experiment(out: pathlib.Path, recipe: str, examples: str, rows: str) -> Exp
         return experiment
     federation = experiment.federation
     np.save(out / 'x.npy', federation.x)
-    kept: Any = OnFile(np.load(out / 'x.npy', mmap_mode='r'), np.arange(total))
-    setup._load.cache_clear()  # nobody holds the images any more
+    kept: Any = MappedRows(np.load(out / 'x.npy', mmap_mode='r'), np.arange(total))
+    forget_federation()  # nobody holds the images any more
     return dataclasses.replace(experiment, federation=dataclasses.replace(federation, x=kept))
 
 

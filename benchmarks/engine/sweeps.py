@@ -57,7 +57,7 @@ def child(words: list[str]) -> None:
     """The command itself, counting programs needed and those the cache did not have."""
     import jax
 
-    from fedjax_fair.cli.main import binary
+    from fedjax_fair.cli import binary
 
     counts = {HITS: 0, REQUESTS: 0}
 

@@ -12,7 +12,7 @@ from benchmarks.peers.job import Job
 from benchmarks.peers.protocol import main, versions
 from fedjax_fair.training.cache import use_compilation_cache
 from fedjax_fair.training.config import Config
-from fedjax_fair.training.setup import use_host_devices
+from fedjax_fair.training.devices import use_host_devices
 
 ROUNDS = 100  # planned, with one evaluation at the end: none of them falls into a measurement
 
@@ -47,7 +47,7 @@ def config_of(job: Job, data: str) -> Config:
     return Config(
         recipe='fedavg',
         scenario=f'npz:{data}',
-        split_by='site',
+        data={'split_by': 'site'},
         model=job.model,
         norm=job.norm,
         rounds=ROUNDS,

@@ -6,7 +6,6 @@ with and without FedHEAL; 6: the bar tau; weights: what FedHEAL's server does to
 
 from __future__ import annotations
 
-import dataclasses
 import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -26,11 +25,10 @@ from experiments.fedheal.study import (
     swept,
     why_not_comparable,
 )
-from experiments.study import Study, cell, main, markdown
-from fedjax_fair.data.canvas import draw_image, image_grid, save
+from experiments.study import Study, cell, main
 from fedjax_fair.diagnostics import same_way, sign_histogram
-from fedjax_fair.report import style
 from fedjax_fair.training import finished, load_federation
+from fedjax_fair.viz import draw_image, image_grid, style
 
 TAUS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
 SHOWN = 10  # images of every domain
@@ -41,7 +39,7 @@ def consistency(study: Study) -> None:
     """Figure 2: one client of each domain, FedAvg: how often every parameter rose in the last 10 and 100 rounds."""
     rounds = max(study.config.rounds, LONGEST)
     own: dict[str, Any] = {'clients_per_domain': 1, 'num_clients': None, 'seeds': study.config.seeds[:1]}
-    config = dataclasses.replace(study.config, rounds=rounds, eval_every=rounds, **own)
+    config = study.config.changed(rounds=rounds, eval_every=rounds, **own)
     toy = Study(config, study.out / 'one_client_per_domain', study.quiet)
     (folder,) = toy.run('fedavg+watch_signs')
     rows = jax.tree.map(lambda leaf: np.asarray(leaf[0]), finished(folder)[1].clients['watch_signs'])
@@ -53,12 +51,12 @@ def consistency(study: Study) -> None:
             heights, edges = sign_histogram(falls[span], rows['seen'][span])
             ax.bar(edges[:-1] * last, heights, np.diff(edges) * last * 0.9, align='edge', color=style.colour(place))
             ax.set(title=f'{layer}, last {last} rounds', xlabel='rounds in which it rose', ylabel='share of parameters')
-        save(figure, study.out / 'figure2.png')
+        study.picture(figure, 'figure2')
     shares = {span: same_way(rows, span) for span in spans}
     table = [[name, *(f'{one[name]:.3f}' for one in shares.values())] for name in shares['long']]
     head = ['layer', *(f'{span}: last {last} rounds' for span, last in spans.items())]
     note = 'Share of parameters that moved one way in at least 90 % of the rounds, over four clients of a domain each. '
-    study.write('figure2', [*markdown(head, table), '', note + why_not_comparable(toy)], shares)
+    study.table('figure2', head, table, note + why_not_comparable(toy), shares)
 
 
 def _largest(falls: Mapping) -> tuple[str, dict[str, np.ndarray]]:
@@ -79,8 +77,7 @@ def images(study: Study) -> None:
             own = data.index[int(np.flatnonzero(data.group_of == group)[0])]
             for ax, row in zip(axes, own, strict=False):
                 draw_image(ax, data.x[row])
-        save(figure, study.out / 'figure4.png')
-    print(f'written: {study.out / "figure4.png"}')
+        study.picture(figure, 'figure4')
 
 
 def _converge(study: Study, name: str, panels: Mapping[str, Mapping[str, pathlib.Path]]) -> None:
@@ -92,16 +89,15 @@ def _converge(study: Study, name: str, panels: Mapping[str, Mapping[str, pathlib
             for place, (label, folder) in enumerate(lines.items()):
                 rounds, found = curves(folder)
                 mean, std = found.mean(2).mean(0), found.mean(2).std(0)
-                ax.plot(rounds, mean, color=style.colour(place), label=label)
-                ax.fill_between(rounds, mean - std, mean + std, color=style.colour(place), alpha=0.15, linewidth=0)
+                style.line(ax, rounds, mean, std, place, label=label)
                 kept[f'{title} {label}'.strip()] = {'round': rounds.tolist(), 'AVG': mean.tolist(), 'std': std.tolist()}
                 half = int(rounds[np.argmax(mean >= 0.9 * mean[-1])])
                 table.append([title, label, f'{mean[-1]:.2f} ({std[-1]:.2f})', str(half)])
             ax.set(title=title, xlabel='round', ylabel='AVG, %')
         style.legend_below(figure, *axes[0].get_legend_handles_labels())
-        save(figure, study.out / f'{name}.png')
+        study.picture(figure, name)
     head = ['', 'method', 'AVG after the last round', 'round at which 0.9 of it is reached']
-    study.write(name, [*markdown(head, table), '', why_not_comparable(study)], kept)
+    study.table(name, head, table, why_not_comparable(study), kept)
 
 
 def rivals(study: Study) -> None:
@@ -129,12 +125,12 @@ def bar(study: Study) -> None:
         figure, axes = style.grid(2, 2, (3.6, 2.8))
         for place, (ax, title) in enumerate(zip(axes, ('AVG', 'STD'), strict=True)):
             mean, std = np.array([one[place - 2] for one in found]).T
-            ax.errorbar(TAUS, mean, yerr=std, color=style.colour(place), marker='o', capsize=3)
+            style.points(ax, TAUS, mean, std, place)
             ax.set(title=title, xlabel='tau', ylabel='%')
-        save(figure, study.out / 'figure6.png')
+        study.picture(figure, 'figure6')
     rows = [[f'{tau:g}', *map(cell, one)] for tau, one in zip(TAUS, found, strict=True)]
-    lines = [*markdown(['tau', *columns(study), 'AVG', 'STD'], rows), '', why_not_comparable(study)]
-    study.write('figure6', lines, {str(tau): one for tau, one in zip(TAUS, found, strict=True)})
+    numbers = {str(tau): one for tau, one in zip(TAUS, found, strict=True)}
+    study.table('figure6', ['tau', *columns(study), 'AVG', 'STD'], rows, why_not_comparable(study), numbers)
 
 
 def weights(study: Study) -> None:
@@ -158,12 +154,12 @@ def weights(study: Study) -> None:
         axes[1].set_yticklabels(layers, fontsize=6)
         axes[1].grid(visible=False)
         figure.colorbar(shown, ax=axes[1])
-        save(figure, study.out / 'weights.png')
+        study.picture(figure, 'weights')
     rows = [_of_domain(names[g], np.flatnonzero(group_of == g), seen['weights'], masked) for g in range(len(names))]
     head = ['domain', 'weight, first round', 'weight, last round', *layers]
     note = "Sum of the weights of a domain's clients, and the percentage of each layer that was masked; first seed. "
     numbers = {'weights': seen['weights'].tolist(), 'masked': masked.tolist(), 'layers': layers}
-    study.write('weights', [*markdown(head, rows), '', note + why_not_comparable(study)], numbers)
+    study.table('weights', head, rows, note + why_not_comparable(study), numbers)
 
 
 def _of_domain(name: str, clients: np.ndarray, weights: np.ndarray, masked: np.ndarray) -> Sequence[str]:
@@ -181,4 +177,4 @@ FIGURES = {
 }
 
 if __name__ == '__main__':
-    main(lambda study, figure: FIGURES[figure](study), 'figure', tuple(FIGURES), HERE)
+    main('figure', FIGURES, HERE)

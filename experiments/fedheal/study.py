@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import pathlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -11,6 +10,7 @@ import numpy as np
 
 from experiments.fedheal import published
 from experiments.study import Cell, Study
+from fedjax_fair import results
 from fedjax_fair.methods import RECIPES
 from fedjax_fair.training import load_federation
 
@@ -88,12 +88,8 @@ def curves(folder: pathlib.Path, kind: str = 'global') -> tuple[np.ndarray, np.n
     ``global``: one model on every domain. ``deployed``: the models that clients use, each on its own domain, and the
     mean over the clients of the domain.
     """
-    lines = [json.loads(line) for line in (folder / 'metrics.jsonl').read_text().splitlines()]
-    rounds = sorted({line['round'] for line in lines})
-    by_seed: dict[int, dict[int, list[float]]] = {}
-    for line in lines:
-        by_seed.setdefault(line['seed'], {})[line['round']] = line[kind]['group_accuracy']
-    return np.array(rounds), 100 * np.array([[found[r] for r in rounds] for found in by_seed.values()])
+    rounds, shares = results.series(results.history(folder), lambda line: line[kind]['group_accuracy'])
+    return rounds, 100 * shares
 
 
 def scores(folder: pathlib.Path, kind: str = 'global') -> list[Cell]:
@@ -139,11 +135,8 @@ def weights_by_beta(study: Study) -> list[pathlib.Path]:
 
 def why_not_comparable(study: Study) -> str:
     """One sentence under every table."""
-    data, config = study.data(), study.config
-    side, seeds = 'x'.join(map(str, data['shape'])), ', '.join(map(str, config.seeds))
     return (
-        f'Ours: {data["name"]}, {len(data["train"])} clients with {sum(data["train"])} images of {side}, '
-        f'{config.model}, {config.local_epochs} local epochs, {config.rounds} rounds, seeds {seeds} (deviation over '
-        'them in brackets). The paper: 20 clients, ResNet-10, 10 local epochs, 200 rounds, one seed. Accuracies are '
-        f'means over the last {LAST} evaluations; AVG and STD their mean and sample standard deviation over domains.'
+        f'{study.ours()} (deviation over them in brackets). The paper: 20 clients, ResNet-10, 10 local epochs, 200 '
+        f'rounds, one seed. Accuracies are means over the last {LAST} evaluations; AVG and STD their mean and sample '
+        'standard deviation over domains.'
     )

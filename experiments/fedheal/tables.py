@@ -25,13 +25,14 @@ from experiments.fedheal.study import (
     weights_by_beta,
     why_not_comparable,
 )
-from experiments.study import Cell, Study, cell, main, markdown
+from experiments.study import Cell, Study, cell, main
+from fedjax_fair.errors import UserError
 
 
 def write(study: Study, name: str, first: str, rows: list[list[str]], numbers: Any, note: str = '') -> None:
     """A table with a column per domain, its numbers, and why they are not the paper's."""
     head = [first, 'from', *columns(study), 'AVG', 'STD']
-    study.write(name, [*markdown(head, rows), '', note + why_not_comparable(study)], numbers)
+    study.table(name, head, rows, note + why_not_comparable(study), numbers)
 
 
 def beside(study: Study, label: str, ours: Sequence[Cell] | None, paper: published.Row | None) -> list[list[str]]:
@@ -58,7 +59,7 @@ def compatibility(study: Study, name: str = 'table2', chosen: Sequence[str] = ()
 def independent(study: Study) -> None:
     """Table 3: Ditto in three readings, FedFV and FedHEAL."""
     if 'ditto.aggregate' in study.config.hyper:
-        raise ValueError(f'--ditto.aggregate={study.config.hyper["ditto.aggregate"]}: Table 3 shows all readings of it')
+        raise UserError(f'`ditto.aggregate`={study.config.hyper["ditto.aggregate"]}: Table 3 shows all readings of it')
     paper, ours, rows = published.TABLE3[data_set(study)], {}, []
     for name, method in ALONE.items():
         ours[name] = scores(alone(study, name), method.kind)
@@ -104,4 +105,4 @@ TABLES = {
 }
 
 if __name__ == '__main__':
-    main(lambda study, table: TABLES[table](study), 'table', tuple(TABLES), HERE)
+    main('table', TABLES, HERE)

@@ -10,9 +10,9 @@ from matplotlib.ticker import MaxNLocator
 from experiments.fedism.landscape import SETS, landscape
 from experiments.fedism.study import COLUMNS, HERE, METHODS, scores, scores_of, why_not_comparable
 from experiments.fedism.tables import with_ratio
-from experiments.study import Cell, Study, main, markdown
-from fedjax_fair.data.canvas import save
-from fedjax_fair.report import style
+from experiments.landscape import draw_surface
+from experiments.study import Cell, Study, cell, main
+from fedjax_fair.viz import style
 
 PANELS = [column for column in COLUMNS if not column.startswith('average')]
 Curves = Mapping[str, Sequence[Mapping[str, Cell]]]
@@ -32,19 +32,18 @@ def draw(study: Study, name: str, label: str, values: Sequence[float], curves: C
             for number, (method, found) in enumerate(curves.items()):
                 mean, std = np.array([one[column] for one in found]).T
                 places = np.arange(len(values))
-                ax.plot(places, mean, color=style.colour(number), marker='o', label=method)
-                ax.fill_between(places, mean - std, mean + std, color=style.colour(number), alpha=0.15, linewidth=0)
-            ax.set(title=column, xlabel=label, xticks=np.arange(len(values)), xticklabels=[f'{v:g}' for v in values])
+                style.line(ax, places, mean, std, number, marker='o', label=method)
+            ax.set(title=column, xlabel=label)
+            style.name_ticks(ax, values)
         style.legend_below(figure, *axes[0].get_legend_handles_labels())
-        save(figure, study.out / f'{name}.png')
+        study.picture(figure, name)
     rows = [
-        [method, f'{value:g}', *(f'{one[column][0]:.2f} ({one[column][1]:.2f})' for column in COLUMNS)]
+        [method, f'{value:g}', *(cell(one[column]) for column in COLUMNS)]
         for method, found in curves.items()
         for value, one in zip(values, found, strict=True)
     ]
     numbers = {method: {str(v): one for v, one in zip(values, found, strict=True)} for method, found in curves.items()}
-    lines = [*markdown(['method', label, *COLUMNS], rows), '', why_not_comparable(study)]
-    study.write(name, lines, numbers)
+    study.table(name, ['method', label, *COLUMNS], rows, why_not_comparable(study), numbers)
 
 
 def ratios(study: Study) -> None:
@@ -76,16 +75,12 @@ def landscapes(study: Study) -> None:
     with style.styled():
         figure, axes = style.grid(len(methods) * len(SETS), len(SETS), (2.6, 2.4))
         for ax, (method, kind) in zip(axes, [(m, k) for m in methods for k in SETS], strict=True):
-            one = found[method]
-            shown = ax.contourf(
-                one.axis, one.axis, one.losses[kind], levels=np.linspace(0, top[kind], 25), cmap='viridis'
-            )
-            ax.set(title=kind if method == methods[0] else '', ylabel=method if kind == SETS[0] else '', aspect='equal')
-            ax.grid(visible=False)
+            shown = draw_surface(ax, found[method].losses[kind], top[kind])
+            ax.set(title=kind if method == methods[0] else '', ylabel=method if kind == SETS[0] else '')
             if method == methods[-1]:
                 ticks = MaxNLocator(3).tick_values(0, top[kind])[:-1]
                 figure.colorbar(shown, ax=ax, orientation='horizontal', label='loss', ticks=ticks)
-        save(figure, study.out / 'figure7.png')
+        study.picture(figure, 'figure7')
     middle = len(found['FedAvg'].axis) // 2
     numbers = {
         method: {
@@ -99,7 +94,7 @@ def landscapes(study: Study) -> None:
         for method in methods
     ]
     note = 'Loss at the centre / mean over the square. '
-    study.write('figure7', [*markdown(['method', *SETS], rows), '', note + why_not_comparable(study)], numbers)
+    study.table('figure7', ['method', *SETS], rows, note + why_not_comparable(study), numbers)
 
 
 FIGURES = {
@@ -110,4 +105,4 @@ FIGURES = {
 }
 
 if __name__ == '__main__':
-    main(lambda study, figure: FIGURES[figure](study), 'figure', tuple(FIGURES), HERE)
+    main('figure', FIGURES, HERE)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import pathlib
 from typing import Any
 
 import numpy as np
 
 from experiments.study import Cell, Study
+from fedjax_fair import results
 
 HERE = pathlib.Path(__file__).parent
 LAST = 5  # evaluations whose numbers are pooled with those of all seeds
@@ -43,21 +43,17 @@ def scores(folder: pathlib.Path) -> dict[str, Cell]:
     ACC is balanced accuracy, AUC one against one (Hand and Till). The average of clean and corrupted is taken of each
     evaluation first.
     """
-    lines = [json.loads(line) for line in (folder / 'metrics.jsonl').read_text().splitlines()]
-    last = sorted({line['round'] for line in lines})[-LAST:]
-    kept = [line['global'] for line in lines if line['round'] in last]
-    values = np.array([[line['group_balanced_accuracy'], line['group_auc_ovo']] for line in kept], np.float64)
-    table = 100 * np.concatenate([values, values.mean(2, keepdims=True)], 2)  # [evaluation, score, kind]
-    flat = table.transpose(0, 2, 1).reshape(len(kept), -1)
+    names = ('group_balanced_accuracy', 'group_auc_ovo')
+    _, values = results.series(results.history(folder), lambda line: [line['global'][name] for name in names])
+    last = values[:, -LAST:].swapaxes(0, 1).reshape(-1, *values.shape[2:])
+    table = 100 * np.concatenate([last, last.mean(2, keepdims=True)], 2)  # [evaluation, score, kind]
+    flat = table.transpose(0, 2, 1).reshape(len(last), -1)
     return dict(zip(COLUMNS, zip(flat.mean(0).tolist(), flat.std(0).tolist(), strict=True), strict=True))
 
 
 def why_not_comparable(study: Study) -> str:
     """One sentence under every table."""
-    data, config = study.data(), study.config
-    side = 'x'.join(map(str, data['shape']))
     return (
-        f'Ours: {data["name"]}, {sum(data["train"])} images of {side}, {config.model}, {config.rounds} rounds. '
-        'The paper: 19998 (ICH) or 20262 (ISIC 2019) images of 224x224, ResNet-18 pretrained on ImageNet, 300 rounds. '
-        'Compare methods within a column, not numbers across.'
+        f'{study.ours()}. The paper: 19998 (ICH) or 20262 (ISIC 2019) images of 224x224, ResNet-18 pretrained on '
+        'ImageNet, 300 rounds. Compare methods within a column, not numbers across.'
     )

@@ -7,8 +7,8 @@ import numpy as np
 
 from experiments.fedism import published
 from experiments.fedism.study import ABLATION, COLUMNS, HERE, METHODS, SALTED, scores_of, why_not_comparable
-from experiments.study import Cell, Study, cell, main, markdown
-from fedjax_fair.methods.sharpness import client_sharpness
+from experiments.study import Cell, Study, cell, main
+from fedjax_fair.methods.fedism import client_sharpness
 from fedjax_fair.training import finished
 
 RHO = 0.05
@@ -27,7 +27,7 @@ def comparison(study: Study, name: str, paper: dict[str, dict[str, published.Row
     for method, found in ours.items():
         rows.append([method, 'ours', *(cell(found[column]) for column in COLUMNS)])
         rows.append(['', f'paper, {where}', *map(cell, paper[where][method])])
-    study.write(name, [*markdown(['method', 'from', *COLUMNS], rows), '', why_not_comparable(study)], ours)
+    study.table(name, ['method', 'from', *COLUMNS], rows, why_not_comparable(study), ours)
 
 
 def ablation(study: Study, name: str, ratio: float) -> None:
@@ -40,12 +40,12 @@ def ablation(study: Study, name: str, ratio: float) -> None:
             cells = [text for column in COLUMNS for text in _with_difference(found, method, 'FedAvg', column)]
             rows.append([method if origin == 'ours' else '', origin, *cells])
     head = ['method', 'from', *(text for column in COLUMNS for text in (column, 'Δ'))]
-    study.write(name, [*markdown(head, rows), '', why_not_comparable(study)], ours)
+    study.table(name, head, rows, why_not_comparable(study), ours)
 
 
 def with_ratio(study: Study, ratio: float) -> dict[str, float]:
     """Nothing changes where the ratio is that of the other tables, so that their runs are found again."""
-    return {} if ratio == (study.config.corrupted_ratio or 0.2) else {'corrupted_ratio': ratio}
+    return {} if ratio == study.config.data.get('corrupted_ratio', 0.2) else {'corrupted_ratio': ratio}
 
 
 def _with_difference(found: dict[str, dict[str, Cell]], method: str, base: str, column: str) -> tuple[str, str]:
@@ -68,7 +68,7 @@ def salted(study: Study, name: str) -> None:
             cells = [text for old, new in pairs for text in (cell(old), cell(new), f'{new[0] - old[0]:+.2f}')]
             rows.append([method if origin == 'ours' else '', origin, *cells])
     head = ['method', 'from', *(text for column in columns for text in (column, '+ SALT', 'Δ'))]
-    study.write(name, [*markdown(head, rows), '', why_not_comparable(study)], ours)
+    study.table(name, head, rows, why_not_comparable(study), ours)
 
 
 def sharpness_of_clients(folder) -> np.ndarray:
@@ -93,7 +93,7 @@ def sharpness(study: Study, name: str) -> None:
         rows.append([method, *(f'{np.mean(ours[method][what]):.5f}' for what in ('mean', 'std')), *shown])
     head = ['method', 'mean', 'std', 'paper: mean', 'paper: std']
     note = f'At the last global model, rho = {RHO} (the paper does not give its own); means over seeds. '
-    study.write(name, [*markdown(head, rows), '', note + why_not_comparable(study)], ours)
+    study.table(name, head, rows, note + why_not_comparable(study), ours)
 
 
 TABLES = {
@@ -107,4 +107,4 @@ TABLES = {
 }
 
 if __name__ == '__main__':
-    main(lambda study, table: TABLES[table](study), 'table', tuple(TABLES), HERE)
+    main('table', TABLES, HERE)

@@ -13,12 +13,11 @@ import jax
 import numpy as np
 
 from experiments.fedld.study import HERE, LAMBDAS, ran, without_alpha
-from experiments.study import Cell, Study, main, markdown
-from fedjax_fair.data.canvas import save
+from experiments.study import Cell, Study, main
 from fedjax_fair.diagnostics import Decomposition, loss_decomposition
-from fedjax_fair.report import style
 from fedjax_fair.training import prepare
 from fedjax_fair.training.program import ORDER, key_of, make_lanes
+from fedjax_fair.viz import style
 
 ALPHAS = (100.0, 10.0, 1.0, 0.1, 0.01)
 TERMS = ('local', 'shift', 'aggregation')
@@ -82,7 +81,7 @@ def figure2(study: Study) -> None:
     )
     kept = {way: dict(zip(data, points, strict=True)) for way, points in found.items()}
     head = ['alpha', 'way', *(name.replace('_', ' ') for name in names)]
-    study.write('figure2', [*markdown(head, rows), '', note], kept, data)
+    study.table('figure2', head, rows, note, kept, data)
 
 
 def draw(study: Study, lines: Mapping[str, Mapping[str, Sequence[Mapping[str, Cell]]]]) -> None:
@@ -92,21 +91,14 @@ def draw(study: Study, lines: Mapping[str, Mapping[str, Sequence[Mapping[str, Ce
         for ax, (term, ways) in zip(axes, lines.items(), strict=True):
             for place, (label, points) in enumerate(ways.items()):
                 height, spread = zip(*(one[LOSSES[term]] for one in points), strict=True)
-                look: dict[str, Any] = {'color': style.colour(place), 'marker': 'o', 'capsize': 3, 'label': label}
-                ax.errorbar(range(len(ALPHAS)), height, spread, **look)
-            ticks = [f'{alpha:g}' for alpha in ALPHAS]
-            ax.set(title=f'{term} loss', xlabel='alpha', xticks=range(len(ALPHAS)), xticklabels=ticks)
+                style.points(ax, range(len(ALPHAS)), height, spread, place, label=label)
+            ax.set(title=f'{term} loss', xlabel='alpha')
+            style.name_ticks(ax, ALPHAS)
             ax.legend()
-        save(figure, study.out / 'figure2.png')
+        study.picture(figure, 'figure2')
 
 
 FIGURES = {'2': figure2}
 
 if __name__ == '__main__':
-    main(
-        lambda study, figure: FIGURES[figure](study),
-        'figure',
-        tuple(FIGURES),
-        HERE,
-        lambda study, figure: without_alpha(study),
-    )
+    main('figure', FIGURES, HERE, lambda study, figure: without_alpha(study))

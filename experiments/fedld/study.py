@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 import pathlib
 from typing import Any
 
 from experiments.fedld import published
-from experiments.study import Cell, Study
-from fedjax_fair.cli.mistakes import fail
-from fedjax_fair.data.scenarios import SCENARIOS
-from fedjax_fair.training import output, results
+from experiments.study import Cell, Study, percent
+from fedjax_fair import results
+from fedjax_fair.data import scenario_options
+from fedjax_fair.errors import UserError
 
 HERE = pathlib.Path(__file__).parent
 # The paper prints 0.1 for the second split, which it calls moderate beside the third at 0.5; the data it takes has 1.
@@ -30,7 +29,7 @@ HALVES = {
     (True, False): 'margin',
     (True, True): 'fedld',
 }
-MODELS = {'global': 'metrics', 'own': 'deployed'}
+MODELS = {'global': 'global', 'own': 'deployed'}
 BY_SITE = ', mean of sites'  # after the name of a model
 WITH_SITES = {'digits_common': 'tissue'}  # what takes the place of data that has no sites
 MANY: dict[str, Any] = {'num_clients': 50, 'participation': 0.1}
@@ -38,11 +37,10 @@ MANY: dict[str, Any] = {'num_clients': 50, 'participation': 0.1}
 
 def without_alpha(study: Study) -> Study:
     """The study, unless it was given a concentration: each column has its own."""
-    if study.config.alpha is not None:
-        fail(
-            f'--alpha={study.config.alpha} does not apply: tables and figures have their own, '
-            f'{", ".join(f"{alpha:g} in {split}" for split, alpha in ALPHAS.items())}'
-        )
+    alpha = study.config.data.get('alpha')
+    if alpha is not None:
+        own = ', '.join(f'{value:g} in {split}' for split, value in ALPHAS.items())
+        raise UserError(f'`alpha`={alpha} does not apply: tables and figures have their own, {own}')
     return study
 
 
@@ -52,10 +50,8 @@ def by_sites(study: Study) -> Study:
     Scenarios that leave no choice of a split have sites by nature.
     """
     scenario = WITH_SITES.get(study.config.scenario, study.config.scenario)
-    known = SCENARIOS.get(scenario.partition(':')[0])
-    split = 'site' if known is not None and 'split_by' in known.options else None
-    config = dataclasses.replace(study.config, scenario=scenario, split_by=split, num_clients=None)
-    return dataclasses.replace(study, config=config)
+    split = 'site' if 'split_by' in scenario_options(scenario.partition(':')[0]) else None
+    return study.changed(scenario=scenario, split_by=split, num_clients=None)
 
 
 def accuracies(folder: pathlib.Path) -> dict[str, Cell]:
@@ -64,10 +60,10 @@ def accuracies(folder: pathlib.Path) -> dict[str, Cell]:
     Each is over all test examples, as the paper's one test set has it; where data has sites the mean of the sites'
     accuracies stands beside it.
     """
-    summary = results.read_json(folder / output.SUMMARY)
+    summary = results.summary(folder)
     scores = {'': summary['score']} | ({BY_SITE: 'avg'} if summary['groups'] else {})
     return {
-        model + words: (100 * summary[kind][score]['mean'], 100 * summary[kind][score]['std'])
+        model + words: percent(summary[kind][score])
         for model, kind in MODELS.items()
         if summary[kind] is not None
         for words, score in scores.items()
@@ -88,17 +84,13 @@ def measured(study: Study, recipe: str, place: str, **changes: Any) -> dict[str,
 
 def ran(study: Study, **changes: Any) -> dict[str, Any]:
     """What a column really runs: the settings in which it differs from the study, and its data."""
-    changed = dataclasses.replace(study, config=dataclasses.replace(study.config, **changes))
-    return {**changes, **changed.data()}
+    return {**changes, **study.changed(**changes).data()}
 
 
 def note(study: Study) -> str:
     """One sentence under every table."""
-    data, config = study.data(), study.config
     return (
-        f'Ours: {data["name"]}, {sum(data["train"])} training examples, {config.model}, {config.rounds} rounds, seeds '
-        f'{", ".join(map(str, config.seeds))} (deviation over them in brackets), accuracy over all test examples; the '
-        'paper: ResNet-50, 200 rounds, one number each. Compare methods within a column, not numbers across. The '
-        "global model of FedBN and FedPAC is no client's: their clients' own models are beside it, on the same test "
-        'sets.'
+        f'{study.ours()} (deviation over them in brackets), accuracy over all test examples; the paper: ResNet-50, 200 '
+        'rounds, one number each. Compare methods within a column, not numbers across. The global model of FedBN and '
+        "FedPAC is no client's: their clients' own models are beside it, on the same test sets."
     )

@@ -24,7 +24,7 @@ from experiments.fedld.study import (
     ran,
     without_alpha,
 )
-from experiments.study import Cell, Study, cell, main, markdown
+from experiments.study import Cell, Study, cell, main
 
 
 def both(found: Mapping[str, Cell]) -> str:
@@ -57,7 +57,7 @@ def show(
     for method in rows:
         lines.append([method, 'ours', *(both(ours[column][method]) for column in columns)])
         lines.append(['', 'paper', *(f'{value:.2f}' for value in paper[method])])
-    study.write(name, [*markdown(['method', 'from', *columns], lines), '', note(study)], ours, data)
+    study.table(name, ['method', 'from', *columns], lines, note(study), ours, data)
 
 
 def splits(study: Study) -> None:
@@ -108,4 +108,4 @@ def arranged(study: Study, table: str) -> Study:
 
 
 if __name__ == '__main__':
-    main(lambda study, table: TABLES[table](study), 'table', tuple(TABLES), HERE, arranged)
+    main('table', TABLES, HERE, arranged)

@@ -14,13 +14,12 @@ import numpy as np
 
 from experiments.fedtilt import published
 from experiments.fedtilt.study import COLUMNS, CONDITIONS, HERE, TITLES, data_set, numbers, toy
-from experiments.study import Study, cell, main, markdown
+from experiments.study import Study, cell, main
 from fedjax_fair.core.engine import as_float
 from fedjax_fair.data import make_scenario
-from fedjax_fair.data.canvas import draw_image, image_grid, save
 from fedjax_fair.data.outliers import make_outliers
-from fedjax_fair.report import style
 from fedjax_fair.training import finished, load_federation
+from fedjax_fair.viz import draw_image, image_grid, style
 
 LAMBDAS = {
     published.MNIST: (-50.0, -10.0, -1.0, 0.0, 1.0, 10.0, 50.0),
@@ -46,16 +45,16 @@ def swept(study: Study, name: str, table: str, **changes: Any) -> None:
         figure, axes = style.grid(2, 2, (3.6, 2.8))
         for place, (ax, (title, (mean, spread))) in enumerate(zip(axes, pairs.items(), strict=True)):
             height, width = ([one[key][0] for one in found] for key in (mean, spread))
-            ax.errorbar(range(len(values)), height, yerr=width, color=style.colour(place), marker='o', capsize=3)
-            labels = [f'{value:g}' for value in values]
-            ax.set(title=title, xlabel='lambda', ylabel='%', xticks=range(len(values)), xticklabels=labels)
-        save(figure, study.out / f'{name}.png')
+            style.points(ax, range(len(values)), height, width, place)
+            ax.set(title=title, xlabel='lambda', ylabel='%')
+            style.name_ticks(ax, values)
+        study.picture(figure, name)
     rows = [[f'{value:g}', *(cell(one[c]) for c in COLUMNS)] for value, one in zip(values, found, strict=True)]
     note = (
         f'Personal models, {study.data()["name"]} with {TITLES[table]}, tau = {tau:g}; means (deviations) over seeds.'
     )
     kept = {str(value): one for value, one in zip(values, found, strict=True)}
-    study.write(name, [*markdown(['lambda', *COLUMNS], rows), '', note], kept)
+    study.table(name, ['lambda', *COLUMNS], rows, note, kept)
 
 
 def examples(study: Study) -> None:
@@ -68,8 +67,7 @@ def examples(study: Study) -> None:
         for axes, shown in zip(grid, kinds.values(), strict=True):
             for ax, image in zip(axes, np.asarray(shown), strict=True):
                 draw_image(ax, image)
-        save(figure, study.out / 'figure2.png')
-    print(f'written: {study.out / "figure2.png"}')
+        study.picture(figure, 'figure2')
 
 
 def toys(study: Study) -> None:
@@ -89,7 +87,7 @@ def toys(study: Study) -> None:
                     _line(ax, found[client], way, place)
                 ax.set(title=f'experiment {number}, client {client + 1}', xlim=(-2, 4.5), ylim=(-1.5, 5))
                 ax.legend(loc='lower right', fontsize=7)
-        save(figure, study.out / 'figure3.png')
+        study.picture(figure, 'figure3')
     rows = [
         [str(number), way, str(client + 1), *(f'{value:.2f}' for value in line)]
         for number, ways in angles.items()
@@ -98,7 +96,7 @@ def toys(study: Study) -> None:
     ]
     head = ['experiment', 'tilts', 'client', 'a', 'b', 'c']
     note = 'Boundaries a x + b y + c = 0 of the personal models; class 2 lies where the left side is positive.'
-    study.write('figure3', [*markdown(head, rows), '', note], angles)
+    study.table('figure3', head, rows, note, angles)
 
 
 def boundaries(study: Study, tau: float, lam: float) -> np.ndarray:
@@ -135,4 +133,4 @@ FIGURES = {
 }
 
 if __name__ == '__main__':
-    main(lambda study, figure: FIGURES[figure](study), 'figure', tuple(FIGURES), HERE)
+    main('figure', FIGURES, HERE)

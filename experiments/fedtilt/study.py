@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 import pathlib
 from typing import Any
 
 from experiments.fedtilt import published
-from experiments.study import Cell, Study
-from fedjax_fair.training import Config, output, results
+from experiments.study import Cell, Study, percent
+from fedjax_fair import results
+from fedjax_fair.training import Config
 
 HERE = pathlib.Path(__file__).parent
 COLUMNS = {'acc': 'client_mean', 'sigma': 'client_std', 'mu_sigma': 'mu_sigma', 'sigma_sigma': 'sigma_sigma'}
-MODELS = {'global': 'metrics', 'adapted': 'adapted', 'personal': 'deployed'}
+MODELS = {'global': 'global', 'adapted': 'adapted', 'personal': 'deployed'}
 # Training data of each table: clean, or with outliers drawn anew in every round.
 CONDITIONS: dict[str, dict[str, Any]] = {'2': {}, '3': {'outliers': 'pixels'}, '7': {'outliers': 'gaussian'}}
 TITLES = {'2': 'clean data', '3': 'persistent random corruptions', '7': 'persistent Gaussian noise'}
@@ -24,7 +24,7 @@ TOY = Config(model='logreg', rounds=20, local_epochs=10, batch_size=10, lr=0.05,
 
 def toy(study: Study, number: int, **settings: Any) -> Study:
     """A toy experiment of the paper, kept beside the study's own runs."""
-    config = dataclasses.replace(TOY, scenario=f'gaussian_toy_{number}', hyper=study.config.hyper, **settings)
+    config = TOY.changed(scenario=f'gaussian_toy_{number}', hyper=study.config.hyper, **settings)
     return Study(config, study.out / f'toy{number}', study.quiet)
 
 
@@ -46,9 +46,9 @@ def recipes(study: Study, table: str) -> dict[str, tuple[str, dict[str, Any]]]:
 
 def numbers(folder: pathlib.Path) -> dict[str, dict[str, Cell]]:
     """``[model][column]``: mean and std over seeds, in percent, of every kind of model that was evaluated."""
-    summary = results.read_json(folder / output.SUMMARY)
+    summary = results.summary(folder)
     return {
-        model: {c: (100 * summary[kind][key]['mean'], 100 * summary[kind][key]['std']) for c, key in COLUMNS.items()}
+        model: {column: percent(summary[kind][name]) for column, name in COLUMNS.items()}
         for model, kind in MODELS.items()
         if summary[kind] is not None
     }

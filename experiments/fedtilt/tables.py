@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 from experiments.fedtilt import published
 from experiments.fedtilt.study import COLUMNS, CONDITIONS, HERE, TITLES, data_set, measured, numbers, recipes, toy
-from experiments.study import Study, cell, main, markdown
+from experiments.study import Study, cell, main
 
 
 def show(study: Study, table: str) -> None:
@@ -22,17 +22,16 @@ def show(study: Study, table: str) -> None:
             ours[method] = measured(study, table, method)
             for model, found in ours[method].items():
                 rows.append(['', '', 'ours', model, *(cell(found[column]) for column in COLUMNS)])
-    config, (recipe, own) = study.config, recipes(study, table)['FedTilt']
+    recipe, own = recipes(study, table)['FedTilt']
     tau, lam = (study.settings(recipe, own).hyper[f'fedtilt.{key}'] for key in ('tau', 'lam'))
     note = (
-        f'Ours: {study.data()["name"]} in the place of {here} with {TITLES[table]}, {config.rounds} rounds, seeds '
-        f'{", ".join(map(str, config.seeds))} (deviation over them in brackets), FedTilt with tau = {tau:g} and '
-        f'lambda = {lam:g}. Accuracy is the mean over clients, sigma its standard deviation over clients, mu_sigma and '
-        "sigma_sigma mean and deviation of that over each client's classes. The paper does not say which model of "
-        'FedAvg it scores; personal models are those of Ditto and FedTilt.'
+        f'{study.ours()} (deviation over them in brackets), in the place of {here} with {TITLES[table]}; FedTilt with '
+        f'tau = {tau:g} and lambda = {lam:g}. Accuracy is the mean over clients, sigma its standard deviation over '
+        "clients, mu_sigma and sigma_sigma mean and deviation of that over each client's classes. The paper does not "
+        'say which model of FedAvg it scores; personal models are those of Ditto and FedTilt.'
     )
     head = ['data', 'method', 'from', 'model', *COLUMNS]
-    study.write(f'table{table}', [*markdown(head, rows), '', note], ours)
+    study.table(f'table{table}', head, rows, note, ours)
 
 
 def signs(study: Study) -> None:
@@ -68,10 +67,10 @@ def signs(study: Study) -> None:
     ]
     note = 'Smaller is fairer and more robust; ten seeds, deviations over them in brackets.'
     kept = {'q': by_q, 'clean': clean, 'noisy': noisy}
-    study.write('table1', [*markdown(head, rows), '', note], kept)
+    study.table('table1', head, rows, note, kept)
 
 
 TABLES: Mapping[str, Callable[[Study], None]] = {'1': signs} | {t: functools.partial(show, table=t) for t in CONDITIONS}
 
 if __name__ == '__main__':
-    main(lambda study, table: TABLES[table](study), 'table', tuple(TABLES), HERE)
+    main('table', TABLES, HERE)

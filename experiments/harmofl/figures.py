@@ -14,9 +14,8 @@ import numpy as np
 
 from experiments.harmofl import pictures
 from experiments.harmofl.study import CURVES, HERE, OURS, curve, folder_of, scores
-from experiments.study import Cell, Study, cell, main, markdown
-from fedjax_fair.data.canvas import save
-from fedjax_fair.report import style
+from experiments.study import Cell, Study, cell, main
+from fedjax_fair.viz import style
 
 EPOCHS = (1, 2, 4, 8)
 ALPHAS = (0.0005, 0.005, 0.05, 0.5, 1.0)
@@ -29,12 +28,10 @@ def convergence(study: Study) -> None:
     with style.styled():
         figure, (ax,) = style.grid(1, 1)
         for number, (method, (rounds, values)) in enumerate(found.items()):
-            mean, std = values.mean(0), values.std(0)
-            ax.plot(rounds, mean, color=style.colour(number), label=method)
-            ax.fill_between(rounds, mean - std, mean + std, color=style.colour(number), alpha=0.15, linewidth=0)
+            style.line(ax, rounds, values.mean(0), values.std(0), number, label=method)
         ax.set(xlabel='round', ylabel='test score, mean over clients (%)')
         style.legend_below(figure, *ax.get_legend_handles_labels())
-        save(figure, study.out / 'figure5a.png')
+        study.picture(figure, 'figure5a')
     rounds = next(iter(found.values()))[0]
     shown = sorted({0, len(rounds) // 4, len(rounds) // 2, len(rounds) - 1})
     rows = [
@@ -44,7 +41,7 @@ def convergence(study: Study) -> None:
     numbers = {m: {'rounds': r.tolist(), 'mean': v.mean(0).tolist(), 'std': v.std(0).tolist()}
                for m, (r, v) in found.items()}  # fmt: skip
     head = ['method', *(f'round {rounds[i]}' for i in shown)]
-    study.write('figure5a', [*markdown(head, rows), '', 'Deviation over seeds in brackets.'], numbers)
+    study.table('figure5a', head, rows, 'Deviation over seeds in brackets.', numbers)
 
 
 def draw(study: Study, name: str, label: str, values: Sequence[float], curves: Curves, remark: str = '') -> None:
@@ -54,15 +51,15 @@ def draw(study: Study, name: str, label: str, values: Sequence[float], curves: C
         for number, (method, found) in enumerate(curves.items()):
             mean, std = np.array(found).T
             places = np.arange(len(values)) + 0.04 * number
-            ax.errorbar(places, mean, yerr=std, color=style.colour(number), marker='o', capsize=3, label=method)
+            style.points(ax, places, mean, std, number, label=method)
         ax.set(xlabel=label, ylabel='test score, mean over clients (%)')
-        ax.set(xticks=np.arange(len(values)), xticklabels=[f'{value:g}' for value in values])
+        style.name_ticks(ax, values)
         style.legend_below(figure, *ax.get_legend_handles_labels())
-        save(figure, study.out / f'{name}.png')
+        study.picture(figure, name)
     rows = [[method, *map(cell, found)] for method, found in curves.items()]
     numbers = {m: {f'{v:g}': one for v, one in zip(values, found, strict=True)} for m, found in curves.items()}
     note = f'Mean over clients of their means over seeds, in brackets the deviation over clients (ddof 1).{remark}'
-    study.write(name, [*markdown([label, *(f'{v:g}' for v in values)], rows), '', note], numbers)
+    study.table(name, [label, *(f'{v:g}' for v in values)], rows, note, numbers)
 
 
 def epochs(study: Study) -> None:
@@ -104,4 +101,4 @@ FIGURES = {
 }
 
 if __name__ == '__main__':
-    main(lambda study, figure: FIGURES[figure](study), 'figure', tuple(FIGURES), HERE)
+    main('figure', FIGURES, HERE)

@@ -10,17 +10,16 @@ import jax.numpy as jnp
 import numpy as np
 
 from experiments.harmofl.study import OURS, folder_of, need
-from experiments.landscape import AXIS, surface
-from experiments.study import Study, markdown
-from fedjax_fair.core.client import Context, start_scratch
+from experiments.landscape import AXIS, draw_surface, surface
+from experiments.study import Study
+from fedjax_fair.core import Context
 from fedjax_fair.core.engine import as_float
 from fedjax_fair.core.types import Array
 from fedjax_fair.data import Federation
-from fedjax_fair.data.canvas import draw_image, image_grid, save
-from fedjax_fair.data.summary import contact_sheet
 from fedjax_fair.ops import amplitude_normalize, mean_amplitude
-from fedjax_fair.report import style
 from fedjax_fair.training import finished, load_federation
+from fedjax_fair.viz import draw_image, image_grid, style
+from fedjax_fair.viz.federations import contact_sheet
 
 AROUND = ('FedAvg, its network', 'amplitude alone', *OURS)  # of Figure 1, all with the same network
 COMPARED = ('FedAvg', 'FedBN', *OURS)  # of Figure 4
@@ -37,13 +36,11 @@ def landscapes(study: Study) -> None:
         figure, axes = style.grid(len(AROUND) * CLIENTS, CLIENTS, (2.6, 2.4))
         for ax, (method, client) in zip(axes, [(m, c) for m in AROUND for c in range(CLIENTS)], strict=True):
             losses = found[method][client]
-            shown = ax.contourf(AXIS, AXIS, losses, levels=np.linspace(0, top, 25), cmap='viridis', extend='max')
+            shown = draw_surface(ax, losses, top, extend='max')
             ax.plot(*_lowest(losses), marker='x', color='white', markersize=7)
             ax.set(title=f'client {client}' if method == AROUND[0] else '', ylabel=method if client == 0 else '')
-            ax.set(aspect='equal')
-            ax.grid(visible=False)
         figure.colorbar(shown, ax=axes, orientation='horizontal', label='loss', shrink=0.6)
-        save(figure, study.out / 'figure1.png')
+        study.picture(figure, 'figure1')
     middle = len(AXIS) // 2
     numbers: dict[str, dict[str, Any]] = {}
     for method, values in found.items():
@@ -59,7 +56,7 @@ def landscapes(study: Study) -> None:
     ]
     head = ['method', *(f'client {c}' for c in range(CLIENTS)), 'between the lowest points']
     note = 'Loss at the global model / mean over the square; distance between the lowest points of the two clients.'
-    study.write('figure1', [*markdown(head, rows), '', note], numbers)
+    study.table('figure1', head, rows, note, numbers)
 
 
 def _surfaces(folder: pathlib.Path) -> np.ndarray:
@@ -94,8 +91,7 @@ def normalised(study: Study) -> None:
             draw_image(ax, np.round(255 * np.clip(image, 0, 1)).astype(np.uint8))
     for place, title in enumerate(('images', 'whole amplitude', 'mean alone')):
         grid[0, place * SHOWN].set_title(title, fontsize=9, loc='left')
-    save(figure, study.out / 'figure2.png')
-    print(f'written: {study.out / "figure2.png"}')
+    study.picture(figure, 'figure2')
 
 
 def classes(study: Study) -> None:
@@ -106,7 +102,7 @@ def classes(study: Study) -> None:
 
 def outlines(study: Study) -> None:
     """Figure 4: a test image of every client, its truth, and what the methods find with the model a client uses."""
-    need(study, 'segmentation', '--figure=4')
+    need(study, 'segmentation', '`figure`=4')
     found = {method: _segmented(folder_of(study, method)) for method in COMPARED}
     federation = load_federation(study.config)
     tests, own = federation.tests, np.asarray(federation.tests.test_of)
@@ -116,11 +112,10 @@ def outlines(study: Study) -> None:
         for ax, mask in zip(places, (None, truth, *(classes[client, 0] for classes in found.values())), strict=True):
             draw_image(ax, image)
             if mask is not None and mask.any():
-                ax.contour(mask, levels=[0.5], colors=['#ffd60a'], linewidths=1.0)
+                ax.contour(mask, levels=[0.5], colors=[style.OUTLINE], linewidths=1.0)
     for ax, title in zip(grid[0], ('image', 'truth', *COMPARED), strict=True):
         ax.set_title(title, fontsize=9)
-    save(figure, study.out / 'figure4.png')
-    print(f'written: {study.out / "figure4.png"}')
+    study.picture(figure, 'figure4')
 
 
 def _segmented(folder: pathlib.Path) -> np.ndarray:
@@ -131,7 +126,7 @@ def _segmented(folder: pathlib.Path) -> np.ndarray:
     images = jnp.asarray(federation.tests.x[np.asarray(federation.tests.test_of), :count])
 
     def ask(ctx: Context) -> Array:
-        x, _ = ctx.spec.transform(ctx, start_scratch(ctx), as_float(images[ctx.id]))
+        x, _ = ctx.spec.transform(ctx, ctx.spec.start_scratch(ctx), as_float(images[ctx.id]))
         return experiment.task.predict(ctx.apply(ctx.variables, x, jnp.ones(count, bool), False).logits)
 
     everyone = federation.cohort(range(federation.num_clients))

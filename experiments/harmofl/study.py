@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import pathlib
 from typing import Any
 
 import numpy as np
 
 from experiments.study import Cell, Study
-from fedjax_fair.training import load_federation, output, results
+from fedjax_fair import results
+from fedjax_fair.errors import UserError
+from fedjax_fair.training import load_federation
 
 HERE = pathlib.Path(__file__).parent
 # The published networks of HarmoFL normalise by the batch at hand, at test too; others keep the network of the preset.
@@ -65,17 +66,15 @@ def foreground(folder: pathlib.Path) -> Cell:
 
 def _deployed(folder: pathlib.Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """The summary of a run, and in it the numbers of the model that a client would use."""
-    summary = results.read_json(folder / output.SUMMARY)
-    return summary, summary['deployed'] or summary['metrics']
+    summary = results.summary(folder)
+    return summary, summary['deployed'] or summary['global']
 
 
 def curve(folder: pathlib.Path) -> tuple[np.ndarray, np.ndarray]:
     """Rounds that were evaluated and the mean over clients, in percent, ``[seeds, rounds]``."""
-    lines = [json.loads(line) for line in (folder / 'metrics.jsonl').read_text().splitlines()]
-    rounds = sorted({line['round'] for line in lines})
-    seeds = sorted({line['seed'] for line in lines})
-    value = {(line['seed'], line['round']): line.get('deployed', line['global'])['avg'] for line in lines}
-    return np.array(rounds), 100 * np.array([[value[seed, number] for number in rounds] for seed in seeds])
+    lines = results.history(folder)
+    rounds, shares = results.series(lines, lambda line: (line.get('deployed') or line['global'])['avg'])
+    return rounds, 100 * shares
 
 
 def need(study: Study, task: str, what: str) -> None:
@@ -83,15 +82,12 @@ def need(study: Study, task: str, what: str) -> None:
     found = load_federation(study.config).task
     if found != task:
         fit = 'smoke_segmentation or paper_segmentation' if task == 'segmentation' else 'smoke or paper'
-        raise ValueError(f'{what} shows {task}, but the data are for {found}; choose --preset={fit}')
+        raise UserError(f'{what} shows {task}, but the data are for {found}; choose `preset`={fit}')
 
 
 def why_not_comparable(study: Study, paper: str) -> str:
     """One sentence under every table."""
-    data, config = study.data(), study.config
-    side = 'x'.join(map(str, data['shape']))
     return (
-        f'Ours: {data["name"]}, {sum(data["train"])} training images of {side}, {config.model}, {config.rounds} '
-        f'rounds, seeds {", ".join(map(str, config.seeds))} (deviation over them in brackets; from Avg. on that '
-        f'over clients). The paper: {paper}. Compare methods within a column, not numbers across.'
+        f'{study.ours()} (deviation over them in brackets; from Avg. on that over clients). The paper: {paper}. '
+        'Compare methods within a column, not numbers across.'
     )

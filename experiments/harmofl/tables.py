@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 from experiments.harmofl import published
 from experiments.harmofl.study import HERE, METHODS, folder_of, foreground, need, scores, why_not_comparable
-from experiments.study import Study, cell, main, markdown
+from experiments.study import Study, cell, main
 
 TASKS = {'1': 'segmentation', '2': 'classification'}
 PAPER = {
@@ -20,7 +21,7 @@ PAPER = {
 
 def show(study: Study, table: str) -> None:
     """Every method and both readings of HarmoFL, client by client, beside the paper's rows."""
-    need(study, TASKS[table], f'--table={table}')
+    need(study, TASKS[table], f'`table`={table}')
     folders = {method: folder_of(study, method) for method in METHODS}
     names, _ = scores(folders['FedAvg'])
     more = {'foreground': foreground} if TASKS[table] == 'segmentation' else {}
@@ -33,8 +34,8 @@ def show(study: Study, table: str) -> None:
         for where, paper in published.TABLES[table].items():
             if method in paper:
                 rows.append(['', f'paper, {where}', *_fitted(paper[method], len(names)), *[''] * len(more)])
-    lines = [*markdown(['method', 'from', *columns], rows), '', why_not_comparable(study, PAPER[table])]
-    study.write(f'table{table}', lines, ours)
+    note = why_not_comparable(study, PAPER[table])
+    study.table(f'table{table}', ['method', 'from', *columns], rows, note, ours)
 
 
 def _fitted(row: published.Row, clients: int) -> list[str]:
@@ -43,5 +44,7 @@ def _fitted(row: published.Row, clients: int) -> list[str]:
     return [*(each if len(each) == clients else [''] * clients), average]
 
 
+TABLES = {table: functools.partial(show, table=table) for table in TASKS}
+
 if __name__ == '__main__':
-    main(show, 'table', tuple(TASKS), HERE)
+    main('table', TABLES, HERE)

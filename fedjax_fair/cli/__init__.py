@@ -1,5 +1,6 @@
-"""The command line: ``fedjax-fair run|compare|sweep|list|report|data``."""
+"""The command line: ``fedjax-fair run|compare|sweep|list|report|data|check-method``."""
 
-from fedjax_fair.cli.main import COMMANDS, binary, console
+from fedjax_fair.cli import settings
+from fedjax_fair.cli.main import COMMANDS, binary, console, guarded
 
-__all__ = ['COMMANDS', 'binary', 'console']
+__all__ = ['COMMANDS', 'binary', 'console', 'guarded', 'settings']

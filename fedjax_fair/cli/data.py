@@ -5,46 +5,61 @@ A subcommand is one line of :data:`SUBCOMMANDS`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from absl import flags
 
-from fedjax_fair.cli import fetch, look, settings
+from fedjax_fair.cli import settings
+from fedjax_fair.cli.data_download import DATA_DIR, prepare
+from fedjax_fair.cli.data_overview import PARTITION_OUT, PATH, SHEET, inspect, partition, reading, splitting
+from fedjax_fair.cli.help import HELP, help_line
 from fedjax_fair.cli.mistakes import fail
+from fedjax_fair.errors import UserError
+from fedjax_fair.options import Option
 
 
 class Subcommand(NamedTuple):
     """What is run and which flags it reads; any other flag is an error.
 
-    ``run(argument, values)`` gives the exit code, and its docstring is the help. ``settings`` are names of settings of
-    :class:`~fedjax_fair.training.config.Config` or of flags in :data:`~fedjax_fair.cli.settings.FILES`; ``own`` are
-    flags of its own that hold text, with their help.
+    ``run(argument, values)`` gives the exit code, and its docstring is the help. ``settings()`` are names of settings
+    of :class:`~fedjax_fair.training.config.Config` or of options of data, ``own`` flags of its own.
     """
 
     run: Callable[[str, flags.FlagValues], int]
     argument: str
-    settings: tuple[str, ...] = ()
-    own: Mapping[str, str] = {}
+    settings: Callable[[], Sequence[str]]
+    own: tuple[Option, ...] = ()
+
+    def flags(self) -> list[Option]:
+        """All flags that it reads."""
+        known = settings.all_flags()
+        return [*self.own, known['plugin'], *(known[name] for name in self.settings())]
 
 
 SUBCOMMANDS: dict[str, Subcommand] = {
-    'inspect': Subcommand(look.inspect, look.PATH, look.READING, {'out': look.SHEET}),
-    'partition': Subcommand(look.partition, f'{look.PATH}|SCENARIO', look.SPLITTING, {'out': look.FILES}),
-    'prepare': Subcommand(fetch.prepare, 'NAME[/CONFIG][:VERSION]', own={'data_dir': fetch.DATA_DIR}),
+    'inspect': Subcommand(inspect, PATH, reading, (SHEET,)),
+    'partition': Subcommand(
+        partition,
+        f'{PATH}|SCENARIO',
+        splitting,
+        (PARTITION_OUT,),
+    ),
+    'prepare': Subcommand(prepare, 'NAME[/CONFIG][:VERSION]', tuple, (DATA_DIR,)),
 }
 
 
 def data(words: Sequence[str]) -> int:
     """Look at data before training: inspect it, draw and write down its partition over clients."""
-    if not words or words[0] in (*settings.HELP, 'help'):
+    if not words or words[0] in (*HELP, 'help'):
         print(_usage())
         return 0 if words else 2
     name, *rest = words
     if name not in SUBCOMMANDS:
         fail(f'unknown command {f"data {name}"!r}; choose one of {", ".join(f"data {known}" for known in SUBCOMMANDS)}')
     subcommand = SUBCOMMANDS[name]
-    if set(rest) & set(settings.HELP):
+    settings.load_plugins([word for word in rest if word not in HELP])
+    if set(rest) & set(HELP):
         print(_help(name, subcommand))
         return 0
     values = _flags_of(subcommand)
@@ -54,10 +69,8 @@ def data(words: Sequence[str]) -> int:
 def _flags_of(subcommand: Subcommand) -> flags.FlagValues:
     values = flags.FlagValues()
     values.set_gnu_getopt(True)  # flags may stand behind the argument
-    for name in subcommand.settings:
-        settings.define_flag(name, values)
-    for name, about in subcommand.own.items():
-        flags.DEFINE_string(name, None, about, flag_values=values)
+    for option in subcommand.flags():
+        settings.define_flag(option, values)
     return values
 
 
@@ -66,10 +79,10 @@ def _parse(name: str, subcommand: Subcommand, words: Sequence[str], values: flag
     try:
         given = values(['fedjax-fair', *words])[1:]
     except flags.Error as error:
-        raise ValueError(f'data {name}: {" ".join(str(error).split())}') from None
+        raise UserError(f'data {name}: {" ".join(str(error).split())}') from None
     if len(given) != 1 or not given[0]:
-        found = ' '.join(given) if given else 'none is given'
-        raise ValueError(f'data {name} needs one argument, {subcommand.argument}: {found}')
+        arguments = ' '.join(given) if given else 'none is given'
+        raise UserError(f'data {name} needs one argument, {subcommand.argument}: {arguments}')
     return given[0]
 
 
@@ -91,5 +104,4 @@ def _about(subcommand: Subcommand) -> str:
 
 def _help(name: str, subcommand: Subcommand) -> str:
     lines = [_about(subcommand), '', f'usage: fedjax-fair data {name} {subcommand.argument} [--flag=value ...]', '']
-    lines += [settings.help_line(flag, about) for flag, about in subcommand.own.items()]
-    return '\n'.join([*lines, *(settings.help_line(flag) for flag in subcommand.settings)])
+    return '\n'.join([*lines, *map(help_line, subcommand.flags())])

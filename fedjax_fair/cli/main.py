@@ -1,9 +1,8 @@
-"""The commands ``fedjax-fair run|compare|sweep|list|report|data``."""
+"""The commands ``fedjax-fair run|compare|sweep|list|report|data|check-method``."""
 
 from __future__ import annotations
 
 import contextlib
-import os
 import pathlib
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -11,14 +10,18 @@ from collections.abc import Callable, Iterator, Sequence
 from absl import app, flags, logging
 from rich.console import Console
 
+from fedjax_fair import results
 from fedjax_fair.cli import data, listing, settings
-from fedjax_fair.cli.mistakes import fail, one_line
+from fedjax_fair.cli.check_method import check_method
+from fedjax_fair.cli.help import HELP, help_text
+from fedjax_fair.cli.mistakes import fail, one_line, reader_may_leave
+from fedjax_fair.errors import UserError
 from fedjax_fair.report import load_runs, make_table, to_rich, write_report
-from fedjax_fair.training import Config, Interrupted, output, prepare
+from fedjax_fair.results import point_name
+from fedjax_fair.training import Config, Interrupted, checked, use_compilation_cache, use_host_devices
+from fedjax_fair.training import compare as run_all
 from fedjax_fair.training import run as train
-from fedjax_fair.training.cache import use_compilation_cache
-from fedjax_fair.training.setup import checked, use_host_devices
-from fedjax_fair.training.sweep import grid_points
+from fedjax_fair.training.grid import grid_points
 
 DEFAULT_RECIPES = 'fedavg,fedprox,scaffold,qfedavg,fedadam'
 
@@ -34,88 +37,84 @@ def run(values: flags.FlagValues, hyper: dict[str, str]) -> None:
 def compare(values: flags.FlagValues, hyper: dict[str, str]) -> None:
     """Run several recipes under the same settings and compare them."""
     recipes = (values.recipes or DEFAULT_RECIPES).split(',')
-    if len(set(recipes)) < len(recipes):
-        raise ValueError(f'--recipes={",".join(recipes)} names a recipe twice')
-    parts = {recipe: set(recipe.split('+')) for recipe in recipes}
-    for name, value in hyper.items():
-        if not any(name.partition('.')[0] in known for known in parts.values()):
-            raise ValueError(f'--{name}={value}: no recipe in --recipes={",".join(recipes)} has this part')
-    configs = []
-    for recipe in recipes:
-        own = {name: value for name, value in hyper.items() if name.partition('.')[0] in parts[recipe]}
-        configs.append(checked(settings.config_of(values, own, recipe)))
-    out = _out(values, 'compare', configs[0])
-    output.check_out(out, resume=values.resume, overwrite=values.overwrite)
-    use_host_devices(configs[0].devices)
-    for config in configs:  # a mistake in the last recipe shows before the first one runs
-        prepare(config)
-    output.make_out(out, resume=values.resume)
-    folders = [out / config.recipe for config in configs]
-    for config, folder in zip(configs, folders, strict=True):
-        _train(config, folder, values)
-    _show(folders, out)
+    config = settings.config_of(values, hyper)
+    out = _out(values, 'compare', config)
+    use_host_devices(config.devices)
+    use_compilation_cache()
+    run_all(config, recipes, out, resume=values.resume, overwrite=values.overwrite, quiet=values.quiet)
+    _show([out / recipe for recipe in recipes], out)
 
 
 def sweep(values: flags.FlagValues, hyper: dict[str, str]) -> None:
     """Run a grid of float hyper-parameters times all seeds as one compiled program."""
     grid = settings.grid_of(values.grid)
     if not grid:
-        raise ValueError('sweep needs --grid=name=v1,v2,... such as --grid=fedprox.mu=0,0.01,0.1')
+        raise UserError('sweep needs `grid`=name=v1,v2,... such as `grid`=fedprox.mu=0,0.01,0.1')
     config = checked(settings.config_of(values, hyper))
     points = grid_points(grid)
     out = _out(values, 'sweep', config)
     _train(config, out, values, points)
-    _show([out / output.point_name(point) for point in points], out)
+    _show([out / point_name(point) for point in points], out)
 
 
 def list_(values: flags.FlagValues, hyper: dict[str, str]) -> None:
-    """List recipes with their hyper-parameters, scenarios and models."""
-    print(listing.as_json() if values.json else listing.as_text())
+    """List recipes with their hyper-parameters, scenarios, models and more; list NAME explains one of them."""
+    if values.name:
+        print(listing.explained(values.name))
+    else:
+        print(listing.as_json() if values.json else listing.as_text())
 
 
 def report(values: flags.FlagValues, hyper: dict[str, str]) -> None:
     """Draw the report of the runs below --out again."""
     if values.out is None or not pathlib.Path(values.out).is_dir():
-        raise ValueError(f'--out={values.out} must be a directory with results')
+        raise UserError(f'`out`={values.out} must be a directory with results')
     out = pathlib.Path(values.out)
-    folders = sorted(path.parent for path in out.rglob('summary.json'))
+    folders = sorted(path.parent for path in out.rglob(results.SUMMARY))
     if not folders:
-        raise ValueError(f'--out={out} holds no finished run (no summary.json)')
+        raise UserError(f'`out`={out} holds no finished run (no {results.SUMMARY})')
     _show(folders, out)
 
 
-COMMANDS: dict[str, Callable[[flags.FlagValues, dict[str, str]], None]] = {
+COMMANDS: dict[str, Callable[[flags.FlagValues, dict[str, str]], int | None]] = {
     'run': run,
     'compare': compare,
     'sweep': sweep,
     'list': list_,
     'report': report,
+    'check-method': check_method,
 }
 
 
 def console() -> None:
     """Entry point of ``fedjax-fair COMMAND``."""
     words = sys.argv[1:]
-    if not words or words[0] in (*settings.HELP, 'help'):
-        described = {name: command.__doc__ for name, command in COMMANDS.items()} | {'data': data.data.__doc__}
-        abouts = '\n'.join(f'  {name:8} {about}' for name, about in described.items())
-        print(f'usage: fedjax-fair COMMAND [--flag=value ...]\n\ncommands (COMMAND --help shows the flags):\n{abouts}')
-        sys.exit(0 if words else 2)
-    if words[0] == 'data':  # has commands of its own, each with its own flags
-        with guarded(flags.FlagValues()):
-            sys.exit(data.data(words[1:]))
-    if words[0] not in COMMANDS:
-        fail(f'unknown command {words[0]!r}; choose one of {", ".join((*COMMANDS, "data"))}')
-    binary(words[0], words[1:])
+    with reader_may_leave():
+        if not words or words[0] in (*HELP, 'help'):
+            print(_usage())
+            sys.exit(0 if words else 2)
+        if words[0] == 'data':  # has commands of its own, each with its own flags
+            with guarded(flags.FlagValues()):
+                sys.exit(data.data(words[1:]))
+        if words[0] not in COMMANDS:
+            fail(f'unknown command {words[0]!r}; choose one of {", ".join((*COMMANDS, "data"))}')
+        binary(words[0], words[1:])
+
+
+def _usage() -> str:
+    described = {name: command.__doc__ or '' for name, command in COMMANDS.items()} | {'data': data.data.__doc__ or ''}
+    abouts = '\n'.join(f'  {name:12} {about}' for name, about in described.items())
+    return f'usage: fedjax-fair COMMAND [--flag=value ...]\n\ncommands (COMMAND --help shows the flags):\n{abouts}'
 
 
 def binary(command: str, words: Sequence[str] | None = None) -> None:
     """Run one command as an absl program."""
     words = sys.argv[1:] if words is None else list(words)
-    settings.define_flags(flags.FLAGS)
-    if set(words) & set(settings.HELP):
-        print(f'{COMMANDS[command].__doc__}\n\n{settings.help_text(command)}')
-        sys.exit(0)
+    if set(words) & set(HELP):
+        with reader_may_leave(), one_line():
+            settings.load_plugins(settings.expanded([word for word in words if word not in HELP], command))
+            print(f'{COMMANDS[command].__doc__}\n\n{help_text(command)}')
+            sys.exit(0)
     hyper: dict[str, str] = {}
 
     def parser(argv: Sequence[str]) -> Sequence[str]:
@@ -131,7 +130,8 @@ def binary(command: str, words: Sequence[str] | None = None) -> None:
 def execute(command: str, values: flags.FlagValues, hyper: dict[str, str]) -> None:
     """Run a command whose flags are parsed."""
     with guarded(values):
-        COMMANDS[command](values, hyper)
+        if code := COMMANDS[command](values, hyper):
+            sys.exit(code)
 
 
 @contextlib.contextmanager
@@ -140,13 +140,10 @@ def guarded(values: flags.FlagValues) -> Iterator[None]:
     if 'verbosity' not in values or not values['verbosity'].present:
         logging.set_verbosity(logging.WARNING)  # absl programs show INFO, and libraries say a lot
     try:
-        with one_line():
+        with reader_may_leave(), one_line():
             yield
-        sys.stdout.flush()
-    except BrokenPipeError:  # whoever read our output has enough, as `head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except Interrupted as stopped:
-        print(f'fedjax-fair: {stopped}', file=sys.stderr)
+        print(f'fedjax-fair: {stopped.with_flags()}', file=sys.stderr)
         sys.exit(130)
     except KeyboardInterrupt:
         print('fedjax-fair: interrupted; --resume goes on from the last checkpoint, if any', file=sys.stderr)

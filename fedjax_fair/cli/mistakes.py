@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import dis
-import pathlib
+import os
 import sys
 from collections.abc import Iterator
 from typing import NoReturn
 
-PACKAGE = pathlib.Path(__file__).resolve().parents[1]
+from fedjax_fair.errors import UserError
 
 
 def fail(message: str) -> NoReturn:
@@ -20,26 +19,21 @@ def fail(message: str) -> NoReturn:
 
 @contextlib.contextmanager
 def one_line() -> Iterator[None]:
-    """Turn a ValueError that our own checks raised into one line; any other error passes."""
+    """Turn a mistake of the user into one line; any other error is a bug and passes."""
     try:
         yield
-    except ValueError as error:
-        if not is_deliberate(error):
-            raise
-        fail(str(error))
+    except UserError as error:
+        fail(error.with_flags())
 
 
-def is_deliberate(error: BaseException) -> bool:
-    """Whether an error comes from a ``raise`` statement of this package.
-
-    Errors from inside another package, or from a builtin or an extension called here (which has no frame of its own),
-    are bugs: passing them off as mistakes of the user would hide where they come from.
-    """
-    last = error.__traceback__
-    while last is not None and last.tb_next is not None:
-        last = last.tb_next
-    if last is None:
-        return False
-    code = last.tb_frame.f_code
-    ours = pathlib.Path(code.co_filename).resolve().is_relative_to(PACKAGE)
-    return ours and code.co_code[last.tb_lasti] == dis.opmap['RAISE_VARARGS']
+@contextlib.contextmanager
+def reader_may_leave() -> Iterator[None]:
+    """Whoever reads our output may have enough before its end, as ``head`` does: then leave without an error."""
+    try:
+        try:
+            yield
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python would complain at its end
+        sys.exit(0)

@@ -1,104 +1,90 @@
-"""From words to settings: absl flags made from :class:`Config`, ``--part.key=value``, and config files."""
+"""From words to settings: absl flags made from :class:`Config` and the options of data, and ``--part.key=value``."""
 
 from __future__ import annotations
 
 import dataclasses
-import json
-import pathlib
 import re
-import types
-import typing
 from collections.abc import Sequence
 from typing import Any
 
 from absl import flags
 
-from fedjax_fair.training.config import Config
-from fedjax_fair.training.results import FACTS
+from fedjax_fair import plugins
+from fedjax_fair.cli.flag_files import config_words
+from fedjax_fair.data import data_options
+from fedjax_fair.errors import UserError
+from fedjax_fair.options import Option
+from fedjax_fair.training.config import Config, options_from_text, setting_options
 
-HELP = ('--help', '-help', '-h', '--helpshort', '--helpfull')
 HYPER = re.compile(r'--([a-z0-9_]+\.[a-z0-9_]+)(?:=(.*))?$', re.DOTALL)
-_LISTS = ('seeds', 'client_sizes')
-_TEXTS = ('out', 'config', 'recipes')
-_DEFINE = {bool: flags.DEFINE_boolean, int: flags.DEFINE_integer, float: flags.DEFINE_float}
-_OWN = {'recipes': 'compare', 'grid': 'sweep', 'json': 'list', 'profile': 'run'}  # flags that only one command reads
-GROUPS = {
-    'run': 'what is run',
-    'local': 'local training',
-    'clients': 'who takes part',
-    'data': 'data',
-    'evaluation': 'evaluation',
-    'compute': 'how it is computed',
-}
-FILES = {
-    'out': 'directory for results (default: runs/<command>-<scenario>)',
-    'config': 'file of flags (one per line), or the config.json of a run to repeat; other flags overrule it',
-    'resume': 'go on from the last checkpoint in --out; runs that are finished are kept',
-    'overwrite': 'delete the results in --out first',
-    'quiet': 'no progress display',
-    'recipes': 'recipes separated by commas',
-    'grid': 'name=v1,v2,... such as lr=0.1,0.2; repeat the flag for a product',
-    'json': 'machine-readable output',
-    'profile': 'trace one round into OUT/profile and show its longest operations',
-}
+TEXTS = tuple[str, ...]  # the kind of a flag that may be repeated
+OUTPUT_FLAGS = (
+    Option('out', None, str, 'directory for results (default: runs/<command>-<scenario>)'),
+    Option(
+        'config',
+        None,
+        str,
+        'file of flags (one per line), or the config.json of a run to repeat; other flags overrule it',
+    ),
+    Option('resume', False, bool, 'go on from the last checkpoint in --out; runs that are finished are kept'),
+    Option('overwrite', False, bool, 'delete the results in --out first'),
+    Option('quiet', False, bool, 'no progress display'),
+    Option('recipes', None, str, 'recipes separated by commas'),
+    Option('grid', (), TEXTS, 'name=v1,v2,... such as lr=0.1,0.2; repeat the flag for a product'),
+    Option('json', False, bool, 'machine-readable output'),
+    Option('name', None, str, 'what to explain with its options: a recipe, a model, a scenario, ...'),
+    Option('profile', False, bool, 'trace one round into OUT/profile and show its longest operations'),
+)
+OWNERS = {'recipes': 'compare', 'grid': 'sweep', 'json': 'list', 'name': 'list', 'profile': 'run'}  # one reads the flag
+ARGUMENTS = {'list': 'name', 'check-method': 'plugin'}  # the flag that a command's argument stands for
+_DEFINE = {bool: flags.DEFINE_boolean, TEXTS: flags.DEFINE_multi_string}  # all others are texts that options parse
+
+
+def grouped_flags() -> dict[str, list[Option]]:
+    """The flags of a run by group: its settings, and the options of data that plug-ins may have added to."""
+    settings = setting_options()
+    groups: dict[str, list[Option]] = {}
+    for field in dataclasses.fields(Config):
+        group = groups.setdefault(field.metadata['group'], [])
+        if field.name == 'data':  # an option that is a setting too, such as the seed, is given as the setting
+            group += [one._replace(default=None) for name, one in data_options().items() if name not in settings]
+        elif field.name == 'model_options':
+            group.append(Option(field.name, '', str, field.metadata['help']))
+        elif field.name == 'plugins':
+            group.append(settings[field.name]._replace(name='plugin'))
+        elif field.name != 'hyper':  # written --part.key=value
+            group.append(settings[field.name])
+    return groups
+
+
+def all_flags() -> dict[str, Option]:
+    """Every flag by name."""
+    return {one.name: one for group in (*grouped_flags().values(), OUTPUT_FLAGS) for one in group}
 
 
 def define_flags(values: flags.FlagValues) -> None:
-    """One flag per setting, with its default and help, and the flags that say where results go; once is enough."""
-    if 'recipe' in values:
+    """One flag per setting, with its default and help, and the flags that say where results go.
+
+    May be called again: a plug-in that was loaded meanwhile may have brought options of data.
+    """
+    for option in all_flags().values():
+        define_flag(option, values)
+    for alias, name in {'seed': 'seeds', 'clients': 'num_clients'}.items():
+        if alias not in values and name in values:
+            flags.DEFINE_alias(alias, name, flag_values=values)
+
+
+def define_flag(option: Option, values: flags.FlagValues) -> None:
+    """The flag of an option, unless there is one already."""
+    if option.name in values:
         return
-    for name in (*_fields(), *FILES):
-        define_flag(name, values)
-    flags.DEFINE_alias('seed', 'seeds', flag_values=values)
-    flags.DEFINE_alias('clients', 'num_clients', flag_values=values)
-
-
-def define_flag(name: str, values: flags.FlagValues) -> None:
-    """The flag of one setting, or one of :data:`FILES`."""
-    if name in _fields():
-        _define(_fields()[name], typing.get_type_hints(Config)[name], values)
-    elif name == 'grid':
-        flags.DEFINE_multi_string(name, [], FILES[name], flag_values=values)
-    elif name in _TEXTS:
-        flags.DEFINE_string(name, None, FILES[name], flag_values=values)
-    else:
-        flags.DEFINE_boolean(name, False, FILES[name], flag_values=values)
-
-
-def _fields() -> dict[str, dataclasses.Field]:
-    """The settings that are flags: hyper-parameters are written ``--part.key=value``."""
-    return {field.name: field for field in dataclasses.fields(Config) if field.name != 'hyper'}
-
-
-def help_text(command: str) -> str:
-    """All flags of a command in groups, with their defaults."""
-    fields = _fields().values()
-    lines = []
-    for group, title in GROUPS.items() if command in ('run', 'compare', 'sweep') else ():
-        chosen = [f for f in fields if f.metadata['group'] == group and (f.name, command) != ('recipe', 'compare')]
-        lines += [f'{title}:', *(help_line(f.name) for f in chosen), '']
-    lines.append('files and output:')
-    lines += [help_line(name) for name in FILES if _OWN.get(name, command) == command]
-    return '\n'.join([*lines, '', 'hyper-parameters of a recipe are written --recipe.key=value; see fedjax-fair list'])
-
-
-def help_line(name: str, about: str | None = None) -> str:
-    """One flag, what it is for and its default; ``about`` is what it is for where it is not a setting."""
-    field = _fields().get(name)
-    default = field.default if field is not None and about is None else None
-    about = about or (FILES[name] if field is None else field.metadata['help'])
-    value = ','.join(map(str, default)) if isinstance(default, tuple) else default
-    shown = '' if value in (None, '') else f' (default: {str(value).lower() if isinstance(value, bool) else value})'
-    return f'  --{name:20} {about}{shown}'
-
-
-def _define(field: dataclasses.Field, hint: Any, values: flags.FlagValues) -> None:
-    kind = typing.get_args(hint)[0] if isinstance(hint, types.UnionType) else hint  # int of int | None
-    default: Any = field.default
-    define: Any = _DEFINE.get(kind, flags.DEFINE_string)
-    if field.name in _LISTS:
-        define, default = flags.DEFINE_list, [str(v) for v in default]
-    define(field.name, default, field.metadata['help'], flag_values=values)
+    default: Any = option.default
+    if isinstance(default, tuple):
+        default = list(default) if option.kind == TEXTS else ','.join(map(str, default))
+    elif isinstance(default, int | float) and not isinstance(default, bool):
+        default = repr(default)
+    define: Any = _DEFINE.get(option.kind, flags.DEFINE_string)
+    define(option.name, default, option.help, flag_values=values)
 
 
 def split_hyper(words: Sequence[str]) -> tuple[list[str], dict[str, str]]:
@@ -113,87 +99,77 @@ def split_hyper(words: Sequence[str]) -> tuple[list[str], dict[str, str]]:
         if match is None:
             plain.append(word)
         elif match[2] is None:
-            raise ValueError(f'{word} needs a value: write {word}=VALUE')
+            raise UserError(f'{word} needs a value: write {word}=VALUE')
         else:
             hyper[match[1]] = match[2]
     return plain, hyper
 
 
-def config_words(path: str) -> list[str]:
-    """The flags in a file: lines such as ``--lr=0.1`` (dashes optional, # for remarks), or a run's config.json."""
-    try:
-        text = pathlib.Path(path).read_text()
-    except OSError as error:
-        raise ValueError(f'--config={path}: {error.strerror or error}') from None
-    except UnicodeDecodeError:
-        raise ValueError(f'--config={path} is not a text file') from None
-    if path.endswith('.json'):
-        return _json_words(path, text)
-    lines = (line.strip() for line in text.splitlines())
-    words = ['--' + line.removeprefix('--') for line in lines if line and not line.startswith('#')]
-    for word in words:
-        if word.partition('=')[0] in ('--config', '--flagfile'):
-            raise ValueError(f'--config={path}: {word} cannot stand in a file of flags')
-    return words
+def expanded(words: Sequence[str], command: str = 'run') -> list[str]:
+    """All words as flags: those of config files come first, so that the others overrule them.
+
+    A command's argument, its first word, is written as the flag it stands for.
+    """
+    words = list(words)
+    if command in ARGUMENTS and words and not words[0].startswith('-'):
+        words[0] = f'--{ARGUMENTS[command]}={words[0]}'
+    for flag in ('config', 'plugin'):
+        if f'--{flag}' in words:
+            raise UserError(f'write --{flag}=FILE')
+    files = [word.partition('=')[2] for word in words if word.startswith('--config=')]
+    return [*(word for path in files for word in config_words(path)), *words]
 
 
-def _json_words(path: str, text: str) -> list[str]:
-    try:
-        values = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise ValueError(f'--config={path} is not valid JSON: {error}') from None
-    if not isinstance(values, dict) or not isinstance(values.get('hyper', {}), dict):
-        raise ValueError(f'--config={path} must hold a JSON object of settings')
-    names = [f.name for f in dataclasses.fields(Config)]
-    for name in values:
-        if name not in names and name not in FACTS:
-            raise ValueError(f'--config={path}: unknown setting {name!r}; known: {", ".join(names)}')
-    given = {name: values[name] for name in names if name != 'hyper' and values.get(name) is not None}
-    texts = {name: ','.join(map(str, v)) if isinstance(v, list) else v for name, v in given.items()}
-    return [f'--{name}={value}' for name, value in {**texts, **values.get('hyper', {})}.items()]
+def load_plugins(words: Sequence[str]) -> None:
+    """Load the plug-ins that :func:`expanded` words name, and those of installed packages.
+
+    This comes before flags are defined: a plug-in may bring some.
+    """
+    named = [word.partition('=')[2] for word in words if word.startswith('--plugin=')]
+    plugins.load_all(list(dict.fromkeys(named)))
 
 
 def parse(words: Sequence[str], values: flags.FlagValues, command: str = 'run') -> dict[str, str]:
-    """Parse command-line words into ``values``; a config file comes first, so that flags overrule it.
+    """Parse command-line words into ``values``, for which flags are defined where they are missing.
 
-    Returns the hyper-parameters of methods. Anything wrong is a ValueError of one line.
+    Returns the hyper-parameters of methods. Anything wrong is a UserError.
     """
-    plain, hyper = split_hyper(words)
-    files = [w.partition('=')[2] for w in plain if w.startswith('--config=')]
-    if any(w == '--config' for w in plain):
-        raise ValueError('write --config=FILE')
-    from_file: list[str] = []
-    for path in files:
-        some, extra = split_hyper(config_words(path))
-        from_file += some
-        hyper = extra | hyper
+    given = expanded(words, command)
+    load_plugins(given)
+    define_flags(values)
+    plain, hyper = split_hyper(given)
     try:
-        rest = values(['fedjax-fair', *from_file, *plain])
+        rest = values(['fedjax-fair', *plain])
     except flags.Error as error:
-        raise ValueError(' '.join(str(error).split())) from None
-    for name, owner in _OWN.items():
+        raise UserError(' '.join(str(error).split())) from None
+    for name, owner in OWNERS.items():
         if values[name].present and command != owner:
-            raise ValueError(f'--{name} is a flag of {owner}, not of {command}')
-    if command == 'compare' and any(w.partition('=')[0] == '--recipe' for w in plain):
-        raise ValueError('compare takes --recipes=A,B,..., not --recipe')
+            raise UserError(f'`{name}` is a flag of {owner}, not of {command}')
+    if command == 'compare' and any(w.partition('=')[0] == '--recipe' for w in words):
+        raise UserError('compare takes --recipes=A,B,..., not --recipe')
     if len(rest) > 1:
-        raise ValueError(f'unexpected argument {rest[1]!r}; flags are written --name=value')
+        raise UserError(f'unexpected argument {rest[1]!r}; flags are written --name=value')
     return hyper
 
 
 def config_of(values: flags.FlagValues, hyper: dict[str, str], recipe: str | None = None) -> Config:
     """The settings that the flags describe; those that ``values`` has no flag for keep their defaults."""
-    found = {name: getattr(values, name) for name in _fields() if name in values}
-    for name in set(_LISTS) & set(found):
-        found[name] = _numbers(name, found[name])
-    return Config(**found | {'hyper': hyper} | ({} if recipe is None else {'recipe': recipe}))
+    settings: dict[str, Any] = {}
+    for group, options in grouped_flags().items():
+        given = {one.name: _value(one, values) for one in options if one.name in values}
+        settings |= {'data': {n: v for n, v in given.items() if v is not None}} if group == 'data' else given
+    if 'plugin' in settings:
+        settings['plugins'] = tuple(dict.fromkeys(settings.pop('plugin')))
+    if 'model_options' in settings:
+        settings['model_options'] = options_from_text(settings['model_options'])
+    return Config(**settings | {'hyper': hyper} | ({} if recipe is None else {'recipe': recipe}))
 
 
-def _numbers(name: str, words: Sequence[str]) -> tuple[int, ...]:
-    try:
-        return tuple(int(w) for w in words if w != '')
-    except ValueError:
-        raise ValueError(f'--{name}={",".join(words)} must be whole numbers separated by commas') from None
+def _value(option: Option, values: flags.FlagValues) -> Any:
+    """The value of a flag; choices and ranges are checked together with all other settings."""
+    value = getattr(values, option.name)
+    parses = option.kind in (int, float, tuple[int, ...]) and isinstance(value, str)
+    return option._replace(range=None).parse(value) if parses else value
 
 
 def grid_of(specs: Sequence[str]) -> dict[str, list[float]]:
@@ -202,9 +178,9 @@ def grid_of(specs: Sequence[str]) -> dict[str, list[float]]:
     for spec in specs:
         name, _, text = spec.partition('=')
         if name in grid:
-            raise ValueError(f'--grid={spec}: {name} is given twice')
+            raise UserError(f'`grid`={spec}: {name} is given twice')
         try:
             grid[name] = [float(v) for v in text.split(',')]
         except ValueError:
-            raise ValueError(f'--grid={spec} must be written name=v1,v2,... with numbers') from None
+            raise UserError(f'`grid`={spec} must be written name=v1,v2,... with numbers') from None
     return grid

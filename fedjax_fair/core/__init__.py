@@ -1,21 +1,17 @@
 """The engine: the vocabulary, and ``build``."""
 
-from fedjax_fair.core.client import Context
 from fedjax_fair.core.client_map import ClientMap
 from fedjax_fair.core.engine import as_float, build
 from fedjax_fair.core.local import Local
-from fedjax_fair.core.server import View
+from fedjax_fair.core.method import Aux, Context, Method, Phase, Stage, View
 from fedjax_fair.core.types import (
     Algorithm,
-    Aux,
     Batch,
     Cohort,
     FedState,
-    Method,
     Model,
     Outliers,
     Output,
-    Phase,
     Run,
     Task,
     Tests,
@@ -36,6 +32,7 @@ __all__ = [
     'Output',
     'Phase',
     'Run',
+    'Stage',
     'Task',
     'Tests',
     'View',

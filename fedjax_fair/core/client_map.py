@@ -14,9 +14,11 @@ from jax.sharding import PartitionSpec as P
 
 from fedjax_fair.core import tree
 from fedjax_fair.core.types import Array, PyTree
+from fedjax_fair.errors import UserError
+from fedjax_fair.options import not_one_of
 
 AXIS = 'clients'
-KINDS = ('auto', 'vmap', 'chunked', 'sharded')
+CLIENT_MAPS = ('auto', 'vmap', 'chunked', 'sharded')
 
 
 class ClientMap(NamedTuple):
@@ -148,13 +150,13 @@ def resolve(kind: str | ClientMap, *, devices: int | None = None, chunk: int | N
     """
     if isinstance(kind, ClientMap):
         return kind
-    if kind not in KINDS:
-        raise ValueError(f'client_map={kind!r} is not one of {", ".join(KINDS)}')
+    if kind not in CLIENT_MAPS:
+        raise UserError(f'`client_map`={kind!r} {not_one_of(kind, CLIENT_MAPS)}')
     if chunk is not None and chunk < 1:
-        raise ValueError(f'chunk={chunk} must be at least 1')
+        raise UserError(f'`chunk`={chunk} must be at least 1')
     available = jax.local_device_count()
     if devices is not None and not 1 <= devices <= available:
-        raise ValueError(f'devices={devices} is not between 1 and the {available} available')
+        raise UserError(f'`devices`={devices} is not between 1 and the {available} available')
     on_cpu = jax.default_backend() == 'cpu'
     if kind == 'auto':
         kind = 'sharded' if (devices or available) > 1 else ('chunked' if on_cpu else 'vmap')
@@ -184,7 +186,7 @@ def within_memory(client_map: ClientMap, model_bytes: int, clients: int, limit: 
     """Cut "all clients at once" into chunks where that many models would not fit into half of the memory.
 
     A client in training holds about six models: parameters, gradient, optimiser, update, and their copies. What its
-    activations take is not known here; ``--chunk`` has the last word.
+    activations take is not known here; the option ``chunk`` has the last word.
     """
     if limit is None or client_map.chunk is not None:
         return client_map

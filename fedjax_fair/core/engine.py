@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -12,18 +12,41 @@ import numpy as np
 import optax
 
 from fedjax_fair.core import check, client, server, tree
-from fedjax_fair.core import client_map as mapping
-from fedjax_fair.core import local as training
+from fedjax_fair.core import cohort as cohorts
+from fedjax_fair.core.client_map import (
+    ClientMap,
+    device_memory,
+    map_clients,
+    map_sum,
+    replicate,
+    resolve,
+    within_memory,
+)
+from fedjax_fair.core.cohort import Own, Shared
 from fedjax_fair.core.evaluate import make_evaluate, predict
-from fedjax_fair.core.spec import ClientData, Spec
-from fedjax_fair.core.types import Algorithm, Array, Cohort, FedState, Method, Model, Outliers, PyTree, Run, Task
+from fedjax_fair.core.local import Local, checked, examples_paid, make_optimizer, rate
+from fedjax_fair.core.method import Measured, Method, View
+from fedjax_fair.core.spec import Spec
+from fedjax_fair.core.types import (
+    Algorithm,
+    Array,
+    Cohort,
+    FedState,
+    Model,
+    Outliers,
+    PyTree,
+    Run,
+    Task,
+    default_float,
+)
+from fedjax_fair.errors import UserError
 
 OPTIMIZER_ROW = 'local_optimizer'  # client rows of the engine itself: optimiser states that are kept
 
 
 def as_float(x: Array) -> Array:
     """Images stored as uint8 become floats in [0, 1]; anything else is used as it is."""
-    return x.astype(jnp.zeros(0).dtype) / 255 if x.dtype == jnp.uint8 else x
+    return x.astype(default_float()) / 255 if x.dtype == jnp.uint8 else x
 
 
 def build(
@@ -33,10 +56,10 @@ def build(
     *,
     sizes: Sequence[int] | np.ndarray,
     example: Any,
-    local: training.Local = training.Local(),
+    local: Local = Local(),
     rounds: int = 1,
     server_opt: optax.GradientTransformation | None = None,
-    client_map: str | mapping.ClientMap = 'auto',
+    client_map: str | ClientMap = 'auto',
     preprocess: Callable[[Array], Array] = as_float,
     augment: Callable[[Array, Array], Array] | None = None,
     outliers: Outliers | None = None,
@@ -62,27 +85,25 @@ def build(
       model home, by client number. ``round`` is meant to be jitted with the state donated; it never leaves the device.
     """
     spec, facts = _specify(model, task, methods, sizes, example, local, rounds, preprocess, augment, outliers)
-    spread = mapping.within_memory(
-        mapping.resolve(client_map), facts['model_bytes'], spec.run.num_clients, mapping.device_memory()
-    )
+    client_map = within_memory(resolve(client_map), facts['model_bytes'], spec.run.num_clients, device_memory())
     owner = next((m for m in spec.methods if m.server_opt is not None), None)
     if owner is not None and server_opt is not None:
-        raise ValueError(f'server_opt is given, but {owner.name} brings its own')
+        raise UserError(f'server_opt is given, but {owner.name} brings its own')
     optimizer = owner.server_opt if owner is not None else server_opt or optax.scale(-1.0)
-    facts |= {'client_map': spread.describe(), 'stacked': needs_stack(spec.methods)}
+    facts |= {'client_map': client_map.describe(), 'stacked': needs_stack(spec.methods)}
     facts['serves'] = next((m.name for m in spec.methods if m.serve is not None), None)
+    facts['methods'] = tuple(m.name for m in spec.methods)
 
-    def round_(state: FedState, cohort: Cohort, rng: Array):
-        return _round(spec, spread, optimizer, state, cohort, rng)
+    def init(rng: Array, start: dict | None = None, rows: int | None = None) -> FedState:
+        count = spec.run.num_clients if rows is None else rows
+        return replicate(client_map, _init(spec, optimizer, rng, start or {}, count))
 
     return Algorithm(
-        init=lambda rng, start=None, rows=None: mapping.replicate(
-            spread, _init(spec, optimizer, rng, start or {}, spec.run.num_clients if rows is None else rows)
-        ),
-        round=round_,
-        evaluate=make_evaluate(spec, spread, lambda *a: _arranged(spec, *a)),
+        init=init,
+        round=lambda state, cohort, rng: _round(spec, client_map, optimizer, state, cohort, rng),
+        evaluate=make_evaluate(spec, client_map),
         predict=lambda state, x: predict(spec, state, x),
-        measure=lambda state, cohort, fn, *more: _measure(spec, spread, state, cohort, fn, more),
+        measure=lambda state, cohort, fn, *more: _measure(spec, client_map, state, cohort, fn, more),
         run=spec.run,
         facts=facts,
     )
@@ -93,10 +114,21 @@ def needs_stack(methods: Sequence[Method]) -> bool:
     return any(m.needs_all or m.revise is not None or m.reduce is not None for m in methods)
 
 
-def _specify(model, task, methods, sizes, example, base, rounds, preprocess, augment, outliers) -> tuple[Spec, dict]:
-    methods = check.checked_methods(methods)
-    base, fixed_by = check.resolved_local(training.check(base), methods)
-    lr = training.rate(base)
+def _specify(
+    model: Model,
+    task: Task,
+    methods: Sequence[Method],
+    sizes: Sequence[int] | np.ndarray,
+    example: Any,
+    local: Local,
+    rounds: int,
+    preprocess: Callable[[Array], Array],
+    augment: Callable[[Array, Array], Array] | None,
+    outliers: Outliers | None,
+) -> tuple[Spec, dict]:
+    """All that is fixed before the first round, and what there is to tell about it."""
+    methods = check.in_order(methods)
+    local, fixed_by = check.resolved_local(checked(local), methods)
     one = jax.eval_shape(lambda: preprocess(jnp.asarray(example)[None]))
     key, flag = jax.ShapeDtypeStruct((2,), jnp.uint32), jax.ShapeDtypeStruct((1,), bool)
     shapes = jax.eval_shape(model.init, key, one)
@@ -109,23 +141,23 @@ def _specify(model, task, methods, sizes, example, base, rounds, preprocess, aug
         feature_dim=int(np.prod(out.features.shape[1:])),
         example=np.asarray(example),
         rounds=rounds,
-        lr=lr,
-        momentum=base.momentum if base.optimizer == 'sgd' and not base.keep_optimizer else 0.0,
+        lr=rate(local),
+        momentum=local.momentum if local.optimizer == 'sgd' and not local.keep_optimizer else 0.0,
     )
     lengths = {int(n) for n in sizes if n > 0}
     spec = Spec(
         model=model,
         task=task,
         methods=methods,
-        local=base,
-        phases=check.resolved_phases(methods, base),
+        local=local,
+        phases=check.resolved_phases(methods, local, fixed_by),
         run=run,
         preprocess=preprocess,
         augment=augment,
         outliers=outliers,
         only_size=lengths.pop() if len(lengths) == 1 else None,
     )
-    return spec, {'score': task.score, 'fixed_by': fixed_by, 'local': base, 'model_bytes': tree.num_bytes(shapes)}
+    return spec, {'score': task.score, 'fixed_by': fixed_by, 'local': local, 'model_bytes': tree.num_bytes(shapes)}
 
 
 def _init(spec: Spec, optimizer: optax.GradientTransformation, rng: Array, start: dict, rows: int) -> FedState:
@@ -133,123 +165,95 @@ def _init(spec: Spec, optimizer: optax.GradientTransformation, rng: Array, start
     variables = tree.replaced(spec.model.init(rng, example), start)
     servers, clients = server.initial_entries(spec.methods, variables, spec.run, rows)
     if spec.local.keep_optimizer:
-        fresh = training.make_optimizer(spec.local, spec.run.lr(jnp.zeros((), jnp.int32))).init(variables['params'])
+        fresh = make_optimizer(spec.local, spec.run.lr(jnp.zeros((), jnp.int32))).init(variables['params'])
         clients[OPTIMIZER_ROW] = tree.repeat_row(fresh, rows)
     seen = jnp.zeros(spec.run.num_clients, jnp.int32)
     return FedState(jnp.zeros((), jnp.int32), variables, optimizer.init(variables['params']), servers, clients, seen)
 
 
-def _arranged(spec: Spec, spread: mapping.ClientMap, cohort: Cohort):
-    """Pad the cohort to whole chunks and deal it out by length; returns the fitted map, cohort, n and steps."""
-    spread, slots = mapping.fit(spread, cohort.ids.shape[0])
-    extra = slots - cohort.ids.shape[0]
-
-    def pad(leaf, value):
-        return jnp.pad(leaf, ((0, extra),) + ((0, 0),) * (leaf.ndim - 1), constant_values=value)
-
-    cohort = cohort._replace(
-        ids=pad(cohort.ids, spec.run.num_clients),
-        mask=pad(cohort.mask, False),
-        where=pad(cohort.where, 0),
-        ex_mask=pad(cohort.ex_mask & cohort.mask[:, None], False),
-        places=None if cohort.places is None else pad(cohort.places, spec.run.num_clients),
-    )
-    n = jnp.sum(cohort.ex_mask.astype(jnp.int32), 1)
-    steps = sum(training.num_steps(spec.local, phase, n) for phase in spec.phases)
-    if len({int(size) for size in spec.run.sizes}) > 1:
-        order = mapping.deal(steps, spread)
-        own = (cohort.ids, cohort.mask, cohort.where, cohort.ex_mask, cohort.places, n, steps)
-        ids, mask, where, ex_mask, places, n, steps = jax.tree.map(lambda leaf: leaf[order], own)
-        cohort = cohort._replace(ids=ids, mask=mask, where=where, ex_mask=ex_mask, places=places)
-    # A client without examples has nothing to say: it counts as absent.
-    return spread, cohort._replace(mask=cohort.mask & (n > 0)), n, steps.astype(jnp.zeros(0).dtype)
-
-
-def _round(spec, spread, optimizer, state: FedState, cohort: Cohort, rng: Array) -> tuple[FedState, dict[str, Array]]:
-    spread, cohort, n, steps = _arranged(spec, spread, cohort)
-    key = jax.random.fold_in(rng, state.round)
-    shared, clients = _inputs(state, cohort, key, n, steps)
-    rows = clients[-1]
-    reports: dict[str, Array] = {}
-    if any(m.probe is not None for m in spec.methods):
-        reports = mapping.map_clients(spread, lambda s, c: client.probe(_context(spec, s, c)), shared, clients)
-    invited = cohort.mask & _rows_finite(reports, cohort.mask)
-    view = server.View(
-        run=spec.run,
-        round=state.round,
-        key=jax.random.fold_in(key, spec.run.num_clients),
-        servers=state.server,
-        all_rows=rows,
-        ids=cohort.ids,
-        mask=invited,
-        n=n.astype(jnp.zeros(0).dtype),
-        steps=steps,
-        reports=server.Reports(tree.keep_rows(invited, reports)),
-        variables=state.variables,
-    )
-    stacked = needs_stack(spec.methods)
-    weights = None if stacked else server.weights_of(spec.methods, view, server.weigh(spec.methods, view, None))
-    result, sent, ok = _train(spec, spread, view, weights, shared, clients)
+def _round(
+    spec: Spec,
+    client_map: ClientMap,
+    optimizer: optax.GradientTransformation,
+    state: FedState,
+    cohort: Cohort,
+    rng: Array,
+) -> tuple[FedState, dict[str, Array]]:
+    arranged = cohorts.arrange(spec, client_map, cohort)
+    client_map, cohort = arranged.client_map, arranged.cohort
+    shared, own = cohorts.inputs(state, arranged, jax.random.fold_in(rng, state.round))
+    probed = client.Findings()
+    if spec.probes:
+        probed = map_clients(client_map, lambda s, o: client.probe(cohorts.context(spec, s, o)), shared, own)
+    invited = cohort.mask & _rows_finite(probed, cohort.mask)
+    probed = tree.keep_rows(invited, probed)
+    view = cohorts.view(spec.run, shared, own, invited, probed.measured, probed.reports)
+    weights = None if needs_stack(spec.methods) else server.weigh(spec.methods, view, None)
+    result, sent, ok = _train(spec, client_map, view, weights, shared, own, probed)
     done = server.step(spec.methods, result, optimizer, state.opt)
     state = _commit(spec, state, cohort, ok & done.alive, done, sent)
-    return state, _metrics(spec.methods, view, cohort, done, sent, ok) | _work(spec, spread, n, steps, sent)
+    said = _metrics(spec.methods, view, cohort, done, sent, ok, tree.num_bytes((probed, sent.findings)))
+    return state, said | _work(spec, client_map, arranged, sent)
 
 
-def _measure(spec, spread, state: FedState, cohort: Cohort, fn: Callable[..., PyTree], more: tuple) -> PyTree:
+def _measure(
+    spec: Spec, client_map: ClientMap, state: FedState, cohort: Cohort, fn: Callable[..., PyTree], more: tuple
+) -> PyTree:
     """``[num_clients, ...]``; zero for clients that are not in the cohort."""
-    spread, cohort, n, steps = _arranged(spec, spread, cohort)
-    shared, clients = _inputs(state, cohort, jax.random.key(0), n, steps)
+    arranged = cohorts.arrange(spec, client_map, cohort)
+    shared, own = cohorts.inputs(state, arranged, jax.random.key(0))
 
-    def ask(shared: PyTree, one: PyTree) -> PyTree:
+    def ask(shared: PyTree, one: Own) -> PyTree:
         everybodys, more = shared
-        return fn(client.download(_context(spec, everybodys, one)), *more)
+        return fn(client.download(cohorts.context(spec, everybodys, one)), *more)
 
-    found = mapping.map_clients(spread, ask, (shared, more), clients)
-    target = jnp.where(cohort.mask, cohort.ids, spec.run.num_clients)
+    measured = map_clients(arranged.client_map, ask, (shared, more), own)
+    target = jnp.where(arranged.cohort.mask, own.id, spec.run.num_clients)
     return jax.tree.map(
-        lambda leaf: tree.put_rows(jnp.zeros((spec.run.num_clients, *leaf.shape[1:]), leaf.dtype), target, leaf), found
+        lambda leaf: tree.put_rows(jnp.zeros((spec.run.num_clients, *leaf.shape[1:]), leaf.dtype), target, leaf),
+        measured,
     )
 
 
-def _inputs(state: FedState, cohort: Cohort, key: Array, n: Array, steps: Array) -> tuple[tuple, tuple]:
-    """What all clients share and what each has of its own; see :func:`_context`."""
-    rows = {name: tree.take_rows(table, cohort.rows_at) for name, table in state.clients.items()}
-    shared = (state.round, key, state.variables, state.server, cohort.x, cohort.y)
-    return shared, (cohort.ids, cohort.mask, cohort.where, cohort.ex_mask, n, steps, rows)
+class _Inputs(NamedTuple):
+    """What training one client takes; of a whole cohort with a leading axis ``[C]``."""
+
+    own: Own
+    invited: Array
+    weights: dict[str, Array] | None
+    probed: client.Findings
 
 
-def _context(spec: Spec, shared: PyTree, one: PyTree) -> client.Context:
-    round_, key, variables, servers, x, y = shared
-    id_, _, where, ex_mask, n, steps, rows = one
-    # Randomness belongs to the client, never to its slot.
-    own = jax.random.fold_in(key, id_)
-    data = spec.with_outliers(ClientData(x, y, where, ex_mask, n), own, id_)
-    return client.Context(spec, round_, id_, own, servers, rows, variables, data, steps)
-
-
-def _train(spec, spread, view: server.View, weights: dict[str, Array] | None, shared, clients):
+def _train(
+    spec: Spec,
+    client_map: ClientMap,
+    view: View,
+    weights: dict[str, Array] | None,
+    shared: Shared,
+    own: Own,
+    probed: client.Findings,
+) -> tuple[server.Aggregate, client.Sent, Array]:
     """Train the cohort and aggregate: chunk by chunk when the weights are known, else over stacked updates."""
     keeps = spec.local.keep_optimizer
 
-    def one(shared, inputs):
-        this, allowed, own, probed = inputs
-        ctx = dataclasses.replace(_context(spec, shared, this), probe=probed)
+    def one(shared: Shared, inputs: _Inputs) -> tuple[PyTree, tuple[client.Sent, Array]]:
+        ctx = cohorts.context(spec, shared, inputs.own)
+        ctx = dataclasses.replace(ctx, probes=inputs.probed.reports, measured=inputs.probed.measured)
         sent = client.train_and_send(ctx, ctx.rows.get(OPTIMIZER_ROW))
-        ok = allowed & client.finite(sent)
+        ok = inputs.invited & client.finite(sent)
         sent = sent._replace(opt=sent.opt if keeps else (), loss_sum=jnp.where(ok, sent.loss_sum, 0))
-        if own is None:
+        if inputs.weights is None:
             return (), (sent, ok)
-        shares = {kind: jnp.where(ok, weight, 0) for kind, weight in own.items()}
+        shares = {kind: jnp.where(ok, weight, 0) for kind, weight in inputs.weights.items()}
         part = _by_kind(lambda u, share: jnp.where(ok, u * share, 0), sent.update, shares)
         return (part, shares), (sent._replace(update={}), ok)
 
-    inputs = (clients, view.mask, weights, dict(view.reports))
     zero: PyTree = ()
     if weights is not None:
         zero = jax.tree.map(jnp.zeros_like, (view.variables, {kind: own[0] for kind, own in weights.items()}))
-    sums, (sent, ok) = mapping.map_sum(spread, one, zero, shared, inputs)
-    reports = server.Reports(tree.keep_rows(ok, {**view.reports, **sent.reports}))
-    view = dataclasses.replace(view, mask=ok, reports=reports)
+    sums, (sent, ok) = map_sum(client_map, one, zero, shared, _Inputs(own, view.mask, weights, probed))
+    findings = tree.keep_rows(ok, probed.joined(sent.findings))
+    view = dataclasses.replace(view, mask=ok, measured=Measured(findings.measured), all_reports=findings.reports)
     if weights is None:
         return server.aggregate(spec.methods, view, sent.update), sent, ok
     total, masses = sums
@@ -267,31 +271,26 @@ def _by_kind(fn: Callable[[Array, Array], Array], variables: PyTree, factors: di
 
 
 def _rows_finite(values: PyTree, mask: Array) -> Array:
-    return jax.vmap(tree.all_finite)(values) if values else mask
+    return jax.vmap(tree.all_finite)(values) if jax.tree.leaves(values) else mask
 
 
-def _commit(spec, state: FedState, cohort: Cohort, ok: Array, done: server.Committed, sent: client.Sent) -> FedState:
+def _commit(
+    spec: Spec, state: FedState, cohort: Cohort, ok: Array, done: server.Committed, sent: client.Sent
+) -> FedState:
     """Write the rows of the clients that took part; everybody else's stay as they are, bit for bit."""
     places, ids = (jnp.where(ok, at, spec.run.num_clients) for at in (cohort.rows_at, cohort.ids))
-    written = {name: row for name, row in sent.rows.items() if row is not None} | done.rows
-    if spec.local.keep_optimizer:
-        written[OPTIMIZER_ROW] = sent.opt
-    clients = {
-        name: tree.put_rows(table, places, written[name]) if name in written else table
-        for name, table in state.clients.items()
-    }
+    optimizers = {OPTIMIZER_ROW: sent.opt} if spec.local.keep_optimizer else {}
+    clients = cohorts.written(state.clients, places, sent.rows | done.rows | optimizers)
     seen = state.seen.at[ids].add(1, mode='drop')
     return FedState(state.round + 1, done.variables, done.opt, done.servers, clients, seen)
 
 
-def _work(spec: Spec, spread: mapping.ClientMap, n: Array, steps: Array, sent: client.Sent) -> dict[str, Array]:
+def _work(spec: Spec, client_map: ClientMap, arranged: cohorts.Arranged, sent: client.Sent) -> dict[str, Array]:
     """Steps and examples trained on, and examples paid for: a chunk costs as much as its longest client."""
-    chunk = spread.chunk or n.shape[0]
+    n, steps = arranged.n, arranged.steps
+    chunk = client_map.chunk or n.shape[0]
     longest = jnp.max(n.reshape(-1, chunk), 1)
-    paid = sum(
-        training.num_examples(spec.local, phase, longest, training.last_batch(spec.local, phase, spec.only_size))
-        for phase in spec.phases
-    )
+    paid = examples_paid(spec.local, spec.phases, longest, spec.only_size)
     return {
         'steps': jnp.sum(steps),
         'examples': jnp.sum(sent.examples),
@@ -299,11 +298,19 @@ def _work(spec: Spec, spread: mapping.ClientMap, n: Array, steps: Array, sent: c
     }
 
 
-def _metrics(methods, view, cohort: Cohort, done, sent: client.Sent, ok: Array) -> dict[str, Array]:
+def _metrics(
+    methods: Sequence[Method],
+    view: View,
+    cohort: Cohort,
+    done: server.Committed,
+    sent: client.Sent,
+    ok: Array,
+    report_bytes: int,
+) -> dict[str, Array]:
     """What a round says of itself."""
     down = tree.num_bytes(view.variables)
     down += sum(tree.num_bytes(view.servers[m.name]) for m in methods if m.broadcasts)
-    up = tree.num_bytes(view.variables) + tree.num_bytes((dict(view.reports), sent.reports)) // len(ok)
+    up = tree.num_bytes(view.variables) + report_bytes // len(ok)
     taking_part = jnp.sum(ok.astype(jnp.float32))
     return {
         'train_loss': jnp.sum(sent.loss_sum) / jnp.maximum(jnp.sum(jnp.where(ok, sent.examples, 0)), 1),

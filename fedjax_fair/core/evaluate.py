@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from fedjax_fair.core import client, client_map, server, tree
-from fedjax_fair.core.spec import ClientData, Spec
+from fedjax_fair.core import client, tree
+from fedjax_fair.core import cohort as cohorts
+from fedjax_fair.core.client_map import ClientMap, fit, map_clients
+from fedjax_fair.core.cohort import Shared
+from fedjax_fair.core.method import Context, Method
+from fedjax_fair.core.spec import Spec
 from fedjax_fair.core.types import Array, Cohort, FedState, PyTree, Tests, Variables
+from fedjax_fair.errors import UserError
+from fedjax_fair.options import not_one_of
 
-KINDS = ('global', 'deployed', 'adapted')
+MODEL_KINDS = ('global', 'deployed', 'adapted')
+KEPT = 'each_'  # begins the names of what every test example got
 
 
-def personalises(methods) -> bool:
+def kept_name(record: str) -> str:
+    """The name under which ``evaluate`` gives a record of every test example, besides the metrics of its set."""
+    return KEPT + record
+
+
+def personalises(methods: Sequence[Method]) -> bool:
     """Whether clients use anything but the global model."""
     return any(m.download is not None or m.deploy is not None for m in methods)
 
 
-def make_evaluate(spec: Spec, spread: client_map.ClientMap, arrange: Callable):
+def make_evaluate(spec: Spec, client_map: ClientMap):
     """``evaluate(state, tests, kinds, cohort, rng)`` of one algorithm."""
 
     def evaluate(
@@ -29,6 +41,7 @@ def make_evaluate(spec: Spec, spread: client_map.ClientMap, arrange: Callable):
         kinds: tuple[str, ...] = ('global',),
         cohort: Cohort | None = None,
         rng: Array | None = None,
+        keep: tuple[str, ...] = (),
     ) -> dict[str, dict[str, Array]]:
         """Metrics of the chosen kinds of model.
 
@@ -36,24 +49,27 @@ def make_evaluate(spec: Spec, spread: client_map.ClientMap, arrange: Callable):
         on its own test set (``[N]`` arrays); a client never sampled uses the global model. ``adapted``: the model it
         receives after one ordinary local training on its data in ``cohort``, also ``[N]``. Clients whose rows the state
         does not hold, and those whose data is not there, have NaN.
+
+        ``keep`` names records of the task (``prediction``, ...) that are given of every example of a test set too, by
+        :func:`kept_name`: ``[G, M, ...]``, or ``[N, M, ...]`` of every client's own set.
         """
         for kind in kinds:
-            if kind not in KINDS:
-                raise ValueError(f'kind {kind!r} is not one of {", ".join(KINDS)}')
+            if kind not in MODEL_KINDS:
+                raise UserError(f'kind {kind!r} {not_one_of(kind, MODEL_KINDS)}')
         served = _served(spec, state)
-        found = {}
+        by_kind = {}
         if 'global' in kinds:
-            found['global'] = _global(spec, spread, state, served, tests)
+            by_kind['global'] = _global(spec, client_map, state, served, tests, keep)
         if 'deployed' in kinds and personalises(spec.methods):
-            found['deployed'] = _deployed(spec, spread, state, served, tests, cohort)
+            by_kind['deployed'] = _deployed(spec, client_map, state, served, tests, cohort, keep)
         elif 'deployed' in kinds:  # everybody uses the global model
-            metrics = found.get('global') or _global(spec, spread, state, served, tests)
-            found['deployed'] = jax.tree.map(lambda leaf: jnp.take(leaf, jnp.asarray(tests.test_of), axis=0), metrics)
+            metrics = by_kind.get('global') or _global(spec, client_map, state, served, tests, keep)
+            by_kind['deployed'] = jax.tree.map(lambda leaf: jnp.take(leaf, jnp.asarray(tests.test_of), axis=0), metrics)
         if 'adapted' in kinds:
             if cohort is None or rng is None:
                 raise ValueError("kind 'adapted' needs the clients' training data: pass cohort= and rng=")
-            found['adapted'] = _adapted(spec, spread, arrange, state, tests, cohort, rng)
-        return found
+            by_kind['adapted'] = _adapted(spec, client_map, state, tests, cohort, rng, keep)
+        return by_kind
 
     return evaluate
 
@@ -62,43 +78,19 @@ def _served(spec: Spec, state: FedState) -> Variables:
     owner = next((m for m in spec.methods if m.serve is not None), None)
     if owner is None or owner.serve is None:
         return state.variables
-    everyone = jnp.arange(spec.run.num_clients)
-    floats = jnp.zeros(0).dtype
-    view = server.View(
-        run=spec.run,
-        round=state.round,
-        key=jax.random.key(0),
-        servers=state.server,
-        all_rows=state.clients,
-        ids=everyone,
-        mask=state.seen > 0,
-        n=jnp.asarray(spec.run.sizes, floats),
-        steps=jnp.zeros(spec.run.num_clients, floats),
-        reports=server.Reports(),
-        variables=state.variables,
-        me=owner.name,
-    )
-    return owner.serve(view, state.clients.get(owner.name))
+    return owner.serve(cohorts.view_of_everybody(spec, state).of(owner), state.clients.get(owner.name))
 
 
-def _context(spec: Spec, state_parts, id_: Array, rows) -> client.Context:
-    """The context of a client that is only evaluated: no data, no randomness."""
-    round_, servers, variables = state_parts
-    none = jnp.zeros((1,), jnp.int32)
-    data = ClientData(none, none, none, none > 0, jnp.zeros((), jnp.int32))
-    return client.Context(spec, round_, id_, jax.random.key(0), servers, rows, variables, data)
-
-
-def _first_rows(state: FedState):
+def _first_rows(state: FedState) -> dict[str, PyTree]:
     return {name: jax.tree.map(lambda leaf: leaf[0], table) for name, table in state.clients.items()}
 
 
-def _logits(spec: Spec, ctx: client.Context, variables: Variables, x: Array, mask: Array) -> Array:
-    x, _ = spec.transform(ctx, client.start_scratch(ctx), spec.preprocess(x))
+def _logits(spec: Spec, ctx: Context, variables: Variables, x: Array, mask: Array) -> Array:
+    x, _ = spec.transform(ctx, spec.start_scratch(ctx), spec.preprocess(x))
     return ctx.apply(variables, x, mask, False).logits
 
 
-def _records(spec: Spec, ctx: client.Context, variables: Variables, x: Array, y: Array, mask: Array):
+def _records(spec: Spec, ctx: Context, variables: Variables, x: Array, y: Array, mask: Array):
     """Per-example facts of one batch."""
     return spec.task.record(_logits(spec, ctx, variables, x, mask), y)
 
@@ -106,11 +98,12 @@ def _records(spec: Spec, ctx: client.Context, variables: Variables, x: Array, y:
 def predict(spec: Spec, state: FedState, x: Array) -> Array:
     """Logits of the served global model for stored inputs ``x[B, ...]``."""
     served = _served(spec, state)
-    ctx = _context(spec, (state.round, state.server, served), jnp.array(spec.run.num_clients), _first_rows(state))
+    nobody = jnp.array(spec.run.num_clients)
+    ctx = cohorts.without_data(spec, cohorts.shared_of(state, served), nobody, _first_rows(state))
     return _logits(spec, ctx, served, x, jnp.ones(x.shape[0], bool))
 
 
-def _in_batches(spec: Spec, tests_xym):
+def _in_batches(spec: Spec, tests_xym: tuple) -> tuple[tuple, tuple[int, int, int]]:
     """Cut ``[..., M]`` test sets into equal batches ``[..., b, B]``."""
     width = tests_xym[2].shape[-1]
     count = -(-width // spec.eval_batch_size)
@@ -126,85 +119,112 @@ def _in_batches(spec: Spec, tests_xym):
     return tuple(cut(leaf, lead) for leaf in tests_xym), (count, size, width)
 
 
-def _global(spec, spread, state: FedState, served: Variables, tests: Tests) -> dict[str, Array]:
+def _global(
+    spec: Spec, client_map: ClientMap, state: FedState, served: Variables, tests: Tests, keep: tuple[str, ...]
+) -> dict[str, Array]:
     (x, y, mask), (count, size, width) = _in_batches(spec, (tests.x, tests.y, tests.mask))
     sets = mask.shape[0]
     batches = jax.tree.map(lambda leaf: leaf.reshape(sets * count, *leaf.shape[2:]), (x, y, mask))
-    spread, slots = client_map.fit(spread, sets * count)
+    client_map, slots = fit(client_map, sets * count)
     batches = jax.tree.map(
         lambda leaf: jnp.pad(leaf, ((0, slots - sets * count),) + ((0, 0),) * (leaf.ndim - 1)), batches
     )
     nobody = jnp.array(spec.run.num_clients)
-    parts = (state.round, state.server, served)
 
-    def one(shared, batch):
-        parts, rows = shared
-        return _records(spec, _context(spec, parts, nobody, rows), parts[2], *batch)
+    def one(given: tuple[Shared, dict[str, PyTree]], batch: tuple[Array, Array, Array]) -> PyTree:
+        shared, rows = given
+        ctx = cohorts.without_data(spec, shared, nobody, rows)
+        return _records(spec, ctx, shared.variables, *batch)
 
-    records = client_map.map_clients(spread, one, (parts, _first_rows(state)), batches)
+    records = map_clients(client_map, one, (cohorts.shared_of(state, served), _first_rows(state)), batches)
     records = jax.tree.map(
         lambda leaf: leaf[: sets * count].reshape(sets, count * size, *leaf.shape[2:])[:, :width], records
     )
-    return jax.vmap(spec.task.metrics)(records, jnp.asarray(tests.y), jnp.asarray(tests.mask))
+    metrics = jax.vmap(spec.task.metrics)(records, jnp.asarray(tests.y), jnp.asarray(tests.mask))
+    return metrics | _kept(records, keep)
 
 
-def _set_metrics(spec, ctx, variables, tests: Tests, which: Array) -> dict[str, Array]:
+def _kept(records: dict[str, Array], keep: tuple[str, ...]) -> dict[str, Array]:
+    return {kept_name(record): records[record] for record in keep}
+
+
+def _set_metrics(
+    spec: Spec, ctx: Context, variables: Variables, tests: Tests, which: Array, keep: tuple[str, ...]
+) -> dict[str, Array]:
     """Metrics of one model on one test set, batch by batch."""
     chosen = tuple(jnp.take(jnp.asarray(leaf), which, axis=0) for leaf in (tests.x, tests.y, tests.mask))
     batches, (_, _, width) = _in_batches(spec, chosen)
     records = jax.lax.map(lambda batch: _records(spec, ctx, variables, *batch), batches)
     records = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[:width], records)
-    return spec.task.metrics(records, chosen[1], chosen[2])
+    return spec.task.metrics(records, chosen[1], chosen[2]) | _kept(records, keep)
 
 
-def _deployed(spec, spread, state: FedState, served: Variables, tests: Tests, cohort: Cohort | None):
+class _Owner(NamedTuple):
+    """A client whose own model is evaluated; ``seen`` counts the rounds it took part in."""
+
+    id: Array
+    rows: dict[str, PyTree]
+    seen: Array
+    test_set: Array
+
+
+def _deployed(
+    spec: Spec,
+    client_map: ClientMap,
+    state: FedState,
+    served: Variables,
+    tests: Tests,
+    cohort: Cohort | None,
+    keep: tuple[str, ...],
+) -> dict[str, Array]:
     """Of all clients, or of those in the cohort where the state holds only their rows."""
     everyone = jnp.arange(spec.run.num_clients)
     ids, at = (everyone, everyone) if cohort is None or cohort.places is None else (cohort.ids, cohort.places)
-    spread, slots = client_map.fit(spread, ids.shape[0])
+    client_map, slots = fit(client_map, ids.shape[0])
     slot = jnp.minimum(jnp.arange(slots), ids.shape[0] - 1)
     rows = {name: tree.take_rows(table, at[slot]) for name, table in state.clients.items()}
     ids = ids[slot]
     which = jnp.take(jnp.asarray(tests.test_of), ids, mode='clip')
-
-    def one(shared, inputs):
-        parts, served, tests = shared
-        id_, rows, seen, which = inputs
-        ctx = _context(spec, parts, id_, rows)
-        variables = tree.select(seen > 0, client.deploy(ctx), served)
-        return _set_metrics(spec, ctx, variables, tests, which)
-
-    shared = ((state.round, state.server, state.variables), served, tests)
     seen = jnp.take(state.seen, ids, mode='clip')
-    return _in_order(spec, client_map.map_clients(spread, one, shared, (ids, rows, seen, which)), ids)
+
+    def one(given: tuple[Shared, Variables, Tests], owner: _Owner) -> dict[str, Array]:
+        shared, served, tests = given
+        ctx = cohorts.without_data(spec, shared, owner.id, owner.rows)
+        variables = tree.select(owner.seen > 0, client.deploy(ctx), served)
+        return _set_metrics(spec, ctx, variables, tests, owner.test_set, keep)
+
+    given = (cohorts.shared_of(state), served, tests)
+    return _in_order(spec, map_clients(client_map, one, given, _Owner(ids, rows, seen, which)), ids)
 
 
-def _adapted(spec, spread, arrange, state: FedState, tests: Tests, cohort: Cohort, rng: Array) -> dict[str, Array]:
-    spread, cohort, n, steps = arrange(spread, cohort)
-    rows = {name: tree.take_rows(table, cohort.rows_at) for name, table in state.clients.items()}
-    which = jnp.take(jnp.asarray(tests.test_of), cohort.ids, mode='clip')
-    parts = (state.round, state.server, state.variables)
+def _adapted(
+    spec: Spec,
+    client_map: ClientMap,
+    state: FedState,
+    tests: Tests,
+    cohort: Cohort,
+    rng: Array,
+    keep: tuple[str, ...],
+) -> dict[str, Array]:
+    arranged = cohorts.arrange(spec, client_map, cohort)
+    shared, own = cohorts.inputs(state, arranged, rng)
+    which = jnp.take(jnp.asarray(tests.test_of), own.id, mode='clip')
 
-    def one(shared, inputs):
-        parts, x, y, tests, rng = shared
-        id_, where, ex_mask, n, steps, rows, which = inputs
-        own = jax.random.fold_in(rng, id_)
-        data = spec.with_outliers(ClientData(x, y, where, ex_mask, n), own, id_)
-        ctx = dataclasses.replace(_context(spec, parts, id_, rows), data=data, steps=steps)
-        ctx = client.download(dataclasses.replace(ctx, key=own))
+    def one(given: tuple[Shared, Tests], inputs: tuple[cohorts.Own, Array]) -> dict[str, Array]:
+        (shared, tests), (own, which) = given, inputs
+        ctx = client.download(cohorts.context(spec, shared, own))
         trained = client.fit(ctx, None)
-        return _set_metrics(spec, ctx, trained.variables, tests, which)
+        return _set_metrics(spec, ctx, trained.variables, tests, which, keep)
 
-    inputs = (cohort.ids, cohort.where, cohort.ex_mask, n, steps, rows, which)
-    found = client_map.map_clients(spread, one, (parts, cohort.x, cohort.y, tests, rng), inputs)
-    return _in_order(spec, found, cohort.ids)
+    metrics = map_clients(arranged.client_map, one, (shared, tests), (own, which))
+    return _in_order(spec, metrics, own.id)
 
 
-def _in_order(spec: Spec, found: PyTree, ids: Array) -> PyTree:
+def _in_order(spec: Spec, metrics: PyTree, ids: Array) -> PyTree:
     """``[N, ...]`` by the clients' numbers; NaN, or 0 among integers, where a client is not among ``ids``."""
 
     def table(leaf: Array) -> Array:
         empty = jnp.nan if leaf.dtype.kind == 'f' else 0
         return jnp.full((spec.run.num_clients, *leaf.shape[1:]), empty, leaf.dtype).at[ids].set(leaf, mode='drop')
 
-    return jax.tree.map(table, found)
+    return jax.tree.map(table, metrics)

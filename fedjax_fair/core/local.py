@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +12,12 @@ import optax
 
 from fedjax_fair.core import tree
 from fedjax_fair.core.client_map import shared_max, unless_finished
-from fedjax_fair.core.types import Array, Batch, Phase, PyTree
+from fedjax_fair.core.types import Array, Batch, PyTree, default_float
+from fedjax_fair.errors import UserError
+from fedjax_fair.options import not_one_of
+
+if TYPE_CHECKING:
+    from fedjax_fair.core.method import Context, Phase
 
 OPTIMIZERS: dict[str, Callable] = {
     'sgd': lambda local: optax.trace(local.momentum) if _is_on(local.momentum) else optax.identity(),
@@ -34,7 +39,7 @@ class WarmUp(NamedTuple):
     per_step: bool = True
 
     def __call__(self, round: Any, epochs: int, step: Any = 0) -> Array:
-        done = jnp.asarray(epochs * round + (step if self.per_step else 0), jnp.zeros(0).dtype)
+        done = jnp.asarray(epochs * round + (step if self.per_step else 0), default_float())
         return jnp.minimum(1, done / self.steps)
 
 
@@ -66,14 +71,14 @@ def _is_on(value: Any) -> bool:
     return isinstance(value, jax.Array) or value != 0
 
 
-def check(local: Local) -> Local:
-    """Raise a one-line error for settings that cannot be meant."""
+def checked(local: Local) -> Local:
+    """Raise a one-line error for contradictory settings."""
     if not callable(local.optimizer) and local.optimizer not in OPTIMIZERS:
-        raise ValueError(f'local_optimizer={local.optimizer!r} is not one of {", ".join(OPTIMIZERS)}')
+        raise UserError(f'`local_optimizer`={local.optimizer!r} {not_one_of(local.optimizer, OPTIMIZERS)}')
     for name in ('epochs', 'batch_size', 'steps'):
         value = getattr(local, name)
         if value is not None and value < 1:
-            raise ValueError(f'{name}={value} must be at least 1')
+            raise UserError(f'`{name}`={value} must be at least 1')
     return local
 
 
@@ -131,6 +136,12 @@ def num_examples(local: Local, phase: Phase, n: Any, last: int | None) -> Any:
     )
 
 
+def examples_paid(local: Local, phases: Sequence[Phase], longest: Array, only_size: int | None) -> Array:
+    """Examples that chunks cost whose longest clients have so many: all their clients run as long as those."""
+    counts = (num_examples(local, phase, longest, last_batch(local, phase, only_size)) for phase in phases)
+    return jnp.asarray(sum(counts))
+
+
 def epochs_needed(local: Local, phase: Phase, smallest: int) -> int:
     """How many shuffles the client with the fewest examples can use up."""
     if local.steps is not None and phase.epochs is None:
@@ -167,17 +178,17 @@ class Trained(NamedTuple):
     examples: Array
 
 
-def train(ctx, local: Local, phase: Phase, state: Trained, *, final: bool) -> Trained:
+def train(ctx: Context, local: Local, phase: Phase, state: Trained, *, final: bool) -> Trained:
     """Train one client for one phase, starting from ``state``; ``state.opt`` None starts a fresh optimiser."""
     data, spec = ctx.data, ctx.spec
-    size = min(local.batch_size, data.where.shape[0])
+    size = min(local.batch_size, data.index.shape[0])
     lr = ctx.run.lr(ctx.round) if phase.lr is None else phase.lr
     warm_up = local.warm_up if local.warm_up is not None and local.warm_up.per_step else None
     optimizer = make_optimizer(local, lr)
     trainable = jax.tree.map(phase.trainable, tree.paths(state.variables['params']))
     steps = num_steps(local, phase, data.n)
     batches = jnp.maximum(num_batches(data.n, size), 1)
-    width = -(-data.where.shape[0] // size) * size
+    width = -(-data.index.shape[0] // size) * size
     orders = shuffles(ctx.key, data.ex_mask, epochs_needed(local, phase, spec.smallest), width)
     if state.opt is None:
         state = state._replace(opt=optimizer.init(state.variables['params']))

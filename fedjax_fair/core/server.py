@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -10,97 +11,34 @@ import jax.numpy as jnp
 import optax
 
 from fedjax_fair.core import tree
-from fedjax_fair.core.types import Array, Method, PyTree, Run, Variables
+from fedjax_fair.core.masking import masked_softmax
+from fedjax_fair.core.method import Method, View, pair
+from fedjax_fair.core.types import Array, PyTree, Run, Variables
 
 
-class Reports(dict):
-    """What clients sent beside their updates; asking for what nobody sent names what there is."""
+def weigh(methods: Sequence[Method], view: View, updates: PyTree) -> dict[str, Array]:
+    """The weights of the clients for every kind of variables: ``softmax`` of the sum of all log-scores.
 
-    def __missing__(self, name: str):
-        raise KeyError(f'no client reported {name!r}; reported: {", ".join(sorted(self)) or "nothing"}')
-
-
-@dataclasses.dataclass(frozen=True)
-class View:
-    """What a server hook may read.
-
-    ``server`` and ``rows[C]`` are its own method's entries as they were before the round, ``n[C]`` and ``steps[C]`` the
-    examples and optimisation steps of each client, ``sent`` the updates as uploaded, ``variables`` the model sent out.
+    No score at all means ``log n``. Batch statistics have scores of their own where a method says so.
     """
-
-    run: Run
-    round: Array
-    key: Array
-    servers: dict[str, PyTree]
-    all_rows: dict[str, PyTree]
-    ids: Array
-    mask: Array
-    n: Array
-    steps: Array
-    reports: Reports
-    variables: Variables
-    sent: PyTree = None
-    me: str = ''
-
-    def of(self, method: Method) -> View:
-        """The same view as this method sees it."""
-        return dataclasses.replace(self, me=method.name)
-
-    @property
-    def server(self) -> PyTree:
-        return self.servers.get(self.me)
-
-    @property
-    def rows(self) -> PyTree:
-        return self.all_rows.get(self.me)
-
-    @property
-    def count(self) -> Array:
-        """Number of clients that take part, never the number of slots."""
-        return jnp.sum(self.mask.astype(self.n.dtype))
-
-    def shares(self, values: Array | None = None) -> Array:
-        """``values[C]`` (the numbers of examples) over their sum, of the clients that take part; 0 for the others."""
-        values = jnp.where(self.mask, self.n if values is None else values, 0)
-        total = jnp.sum(values)
-        return values / jnp.where(total == 0, 1, total)
-
-    def mean(self, values: Array) -> Array:
-        """Plain mean of ``values[C, ...]`` over the clients that take part."""
-        weights = self.mask.astype(self.n.dtype) / jnp.maximum(self.count, 1)
-        return tree.weighted_sum(weights, tree.keep_rows(self.mask, values))
+    scores = {m.name: m.score(view.of(m), updates) for m in methods if m.score is not None}
+    others = {m.name: m.statistics(view.of(m), updates) for m in methods if m.statistics is not None}
+    weights = _softmax_of_sum(scores, view)
+    rest = _softmax_of_sum({**scores, **others}, view) if others else weights
+    return {kind: weights if kind == 'params' else rest for kind in view.variables}
 
 
-def masked_softmax(scores: Array, mask: Array) -> Array:
-    """``softmax(scores)`` over the mask; uniform over it when every score is ``-inf``; zero when the mask is empty."""
-    scores = jnp.where(mask & ~jnp.isnan(scores), scores, -jnp.inf)
-    top = jnp.max(scores)
-    odds = jnp.exp(scores - jnp.where(jnp.isfinite(top), top, 0))
-    odds = jnp.where(top > -jnp.inf, odds, mask.astype(odds.dtype))
-    return odds / jnp.maximum(jnp.sum(odds), jnp.finfo(odds.dtype).tiny)
+def _softmax_of_sum(scores: dict[str, Array], view: View) -> Array:
+    first, *others = scores.values() if scores else [jnp.log(view.n)]
+    return masked_softmax(sum(others, first), view.mask)
 
 
-def weigh(methods: tuple[Method, ...], view: View, updates: PyTree) -> Array:
-    """``softmax`` of the sum of all log-scores; ``log n`` when no method has an opinion."""
-    scores = [m.score(view.of(m), updates) for m in methods if m.score is not None] or [jnp.log(view.n)]
-    return masked_softmax(sum(scores[1:], scores[0]), view.mask)
-
-
-def weights_of(methods: tuple[Method, ...], view: View, weights: Array) -> dict[str, Array]:
-    """The weights of every kind of variables: those of parameters for all, unless a method has others for the rest."""
-    others = weights
-    for m in methods:
-        if m.statistics is not None:
-            others = m.statistics(view.of(m), others)
-    return {kind: weights if kind == 'params' else others for kind in view.variables}
-
-
-def initial_entries(methods: tuple[Method, ...], variables: Variables, run: Run, rows: int) -> tuple[dict, dict]:
+def initial_entries(methods: Sequence[Method], variables: Variables, run: Run, rows: int) -> tuple[dict, dict]:
     """Every method's server entry, and a table of equal rows for those that keep rows."""
     servers: dict[str, PyTree] = {}
     clients: dict[str, PyTree] = {}
     for m in methods:
-        entry, row = m.init(variables, run) if m.init is not None else (None, None)
+        entry, row = map(tree.strong, pair(m, 'init', m.init(variables, run))) if m.init is not None else (None, None)
         servers |= {} if entry is None else {m.name: entry}
         clients |= {} if row is None else {m.name: tree.repeat_row(row, rows)}
     return servers, clients
@@ -123,22 +61,31 @@ def _with_params(method: Method, variables: Variables, part: PyTree) -> Variable
     return part if method.whole else {**variables, 'params': part}
 
 
-def aggregate(methods: tuple[Method, ...], view: View, updates: Variables) -> Aggregate:
+def aggregate(methods: Sequence[Method], view: View, updates: Variables) -> Aggregate:
     """Revise, weigh and reduce stacked updates ``[C, ...]``."""
     updates = tree.keep_rows(view.mask, updates)
     view = dataclasses.replace(view, sent=updates['params'])
-    for m in reversed(methods):
+    for m in methods:
         if m.revise is not None:
-            part, found = m.revise(view.of(m), _params(m, updates))
+            part, report = pair(m, 'revise', m.revise(view.of(m), _params(m, updates)))
             updates = _with_params(m, updates, part)
-            view = dataclasses.replace(view, reports=Reports(view.reports | found))
-    weights = weigh(methods, view, updates['params'])
-    shares = weights_of(methods, view, weights)
+            view = view.with_reports(m, report)
+    shares = weigh(methods, view, updates['params'])
+    weights = shares['params']
     update = {kind: tree.weighted_sum(shares[kind], part) for kind, part in updates.items()}
     for m in methods:
         if m.reduce is not None:
             update = _with_params(m, update, m.reduce(view.of(m), _params(m, updates), weights))
     return Aggregate(weights, update, updates['params'], view)
+
+
+def _scaled(methods: Sequence[Method], result: Aggregate) -> PyTree:
+    """The aggregate of the parameters times the factors of all methods."""
+    factors = [jnp.asarray(m.scale(result.view.of(m), result.weights)) for m in methods if m.scale is not None]
+    update = result.update['params']
+    for factor in factors:
+        update = jax.tree.map(lambda leaf, factor=factor: factor.astype(leaf.dtype) * leaf, update)
+    return update
 
 
 class Committed(NamedTuple):
@@ -151,13 +98,13 @@ class Committed(NamedTuple):
     alive: Array
 
 
-def step(methods: tuple[Method, ...], result: Aggregate, optimizer: Any, opt: PyTree) -> Committed:
+def step(methods: Sequence[Method], result: Aggregate, optimizer: Any, opt: PyTree) -> Committed:
     """Finish the update, take the server optimiser's step and let every method commit its state.
 
     An update that is not finite, or a round in which nobody took part, changes nothing.
     """
-    view, update = result.view, result.update['params']
-    for m in reversed(methods):
+    view, update = result.view, _scaled(methods, result)
+    for m in methods:
         if m.finish is not None:
             update = m.finish(view.of(m), result.updates, result.weights, update)
     alive = (view.count > 0) & tree.all_finite((update, result.update))
@@ -169,7 +116,7 @@ def step(methods: tuple[Method, ...], result: Aggregate, optimizer: Any, opt: Py
     servers, rows = dict(view.servers), dict[str, PyTree]()
     for m in methods:
         if m.commit is not None:
-            entry, own = m.commit(view.of(m), result.updates, result.weights, update)
+            entry, own = pair(m, 'commit', m.commit(view.of(m), result.updates, result.weights, update))
             servers |= {} if entry is None else {m.name: entry}
             rows |= {} if own is None else {m.name: own}
     before_all = (dict(before), opt, dict(view.servers))

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from fedjax_fair.core import local as local_training
-from fedjax_fair.core.types import Array, Aux, Batch, Method, Model, Outliers, Phase, PyTree, Run, Task, Variables
-
-if TYPE_CHECKING:
-    from fedjax_fair.core.client import Context
+from fedjax_fair.core import hooks, training_set
+from fedjax_fair.core.local import Local, num_steps
+from fedjax_fair.core.masking import masked_mean
+from fedjax_fair.core.method import Aux, Context, Method, Phase
+from fedjax_fair.core.tree import paths
+from fedjax_fair.core.types import Array, Batch, Model, Outliers, PyTree, Run, Task, Variables, default_float
 
 OUTLIERS = 2**31 - 2  # sets their keys apart from those of training
 
@@ -23,14 +24,14 @@ class ClientData(NamedTuple):
 
     x: Array
     y: Array
-    where: Array
+    index: Array  # type: ignore[assignment]  # nobody asks a tuple for its index
     ex_mask: Array
     n: Array
     drawn: Array | None = None
 
     def take(self, position: Array) -> tuple[Array, Array]:
         """The examples at positions of this client's own list."""
-        rows = self.where[position]
+        rows = self.index[position]
         return jnp.take(self.x, rows, axis=0, mode='clip'), jnp.take(self.y, rows, axis=0, mode='clip')
 
 
@@ -41,7 +42,7 @@ class Spec:
     model: Model
     task: Task
     methods: tuple[Method, ...]
-    local: local_training.Local
+    local: Local
     phases: tuple[Phase, ...]
     run: Run
     preprocess: Callable[[Array], Array]
@@ -71,7 +72,7 @@ class Spec:
             return jnp.where(rank[position] < count, outliers.spoil(jax.random.fold_in(key, position), x), x)
 
         # Once per round, not once per step: epochs, probes and second models read the same examples again.
-        everything = jnp.arange(data.where.shape[0])
+        everything = jnp.arange(data.index.shape[0])
         return data._replace(drawn=jax.lax.map(drawn, everything, batch_size=self.eval_batch_size))
 
     def read(self, data: ClientData, position: Array) -> tuple[Array, Array]:
@@ -96,32 +97,68 @@ class Spec:
                 scratch = {**scratch, m.name: m.observe(ctx.of(m), scratch[m.name], batch, aux, last)}
         return scratch
 
-    def grad(self, ctx: Context, variables: Variables, batch: Batch, after: int = -1):
-        """``((loss, aux), gradient)`` through the loss and gradient wrappers of the methods listed after one.
+    def start_scratch(self, ctx: Context) -> dict[str, PyTree]:
+        """Every method's working state at the start of a round."""
+        return {m.name: m.start(ctx.of(m)) if m.start is not None else () for m in self.methods}
 
-        Wrappers are applied from the last method to the first, so that the base of ``base+plugin`` has the last word.
+    def grad(
+        self, ctx: Context, variables: Variables, batch: Batch, *, second_model: bool = False
+    ) -> tuple[tuple[Array, Aux], PyTree]:
+        """``((loss, aux), gradient)`` through the loss and gradient wrappers, from the first stage to the last.
+
+        A second model of a client leaves out the methods that concern the shared model alone.
         """
-        wrappers = self.methods[after + 1 :]
-        loss_fn = _plain_loss
-        for m in reversed(wrappers):
-            loss_fn = _as_own(m, m.loss, loss_fn)
+        wrappers = [m for m in self.methods if m.place.every_model or not second_model]
+        loss_fn: hooks.LossFn = _plain_loss
+        for m in wrappers:
+            if m.loss is not None:
+                loss_fn = _as_own(m, m.loss(loss_fn))
 
-        def grad_fn(ctx: Context, variables: Variables, batch: Batch):
-            def of_params(params):
+        def gradient(ctx: Context, variables: Variables, batch: Batch) -> tuple[tuple[Array, Aux], PyTree]:
+            def of_params(params: PyTree) -> tuple[Array, Aux]:
                 return loss_fn(ctx, {**variables, 'params': params}, batch)
 
             return jax.value_and_grad(of_params, has_aux=True)(variables['params'])
 
-        for m in reversed(wrappers):
-            grad_fn = _as_own(m, m.grad, grad_fn)
+        grad_fn: hooks.GradFn = gradient
+        for m in wrappers:
+            if m.grad is not None:
+                grad_fn = _as_own(m, m.grad(grad_fn))
         return grad_fn(ctx, variables, batch)
 
+    @property
+    def probes(self) -> bool:
+        """Whether clients measure anything before they train."""
+        return any(m.probe is not None for m in self.methods) or bool(self.measures(training_set.BEFORE))
 
-def _as_own(method: Method, wrapper: Callable | None, inner: Callable) -> Callable:
-    """Wrap ``inner``; the wrapper sees its own method's state, whatever context it is called with."""
-    if wrapper is None:
-        return inner
-    wrapped = wrapper(inner)
+    def measures(self, services: Iterable[str]) -> tuple[str, ...]:
+        """Those of the shared measurements that some method reads."""
+        asked = {name for m in self.methods for name in m.measures}
+        return tuple(name for name in services if name in asked)
+
+    def steps(self, n: Any) -> Any:
+        """Optimisation steps of a client with ``n`` examples, over all phases."""
+        return sum(num_steps(self.local, phase, n) for phase in self.phases)
+
+    def training_time(self, ctx: Context, params: PyTree) -> PyTree:
+        """For every leaf the sum of steps times learning rate over the phases that train it."""
+        usual = jnp.asarray(ctx.run.lr(ctx.round), default_float())
+        only = self.phases[0] if len(self.phases) == 1 else None
+        if only is not None and only.lr is None:
+            return jax.tree.map(lambda _: jnp.maximum(ctx.steps, 1) * usual, params)
+
+        def time(path: str) -> Array:
+            spent = jnp.zeros((), usual.dtype)
+            for phase in self.phases:
+                steps = jnp.asarray(num_steps(self.local, phase, ctx.data.n)).astype(usual.dtype)
+                spent = spent + (steps * (usual if phase.lr is None else phase.lr) if phase.trainable(path) else 0)
+            return spent
+
+        return jax.tree.map(time, paths(params))
+
+
+def _as_own(method: Method, wrapped: Any) -> Any:
+    """The wrapped function sees its own method's state, whatever context it is called with."""
     return lambda ctx, variables, batch: wrapped(ctx.of(method), variables, batch)
 
 
@@ -129,9 +166,3 @@ def _plain_loss(ctx: Context, variables: Variables, batch: Batch) -> tuple[Array
     out = ctx.apply(variables, batch.x, batch.mask, True)
     losses = ctx.spec.task.losses(out.logits, batch.y, batch.mask)
     return masked_mean(losses, batch.mask), Aux(losses, out.logits, out.features, out.batch_stats)
-
-
-def masked_mean(values: Array, mask: Array) -> Array:
-    """Mean over the real examples of a batch; zero for an empty one."""
-    total = jnp.sum(jnp.where(mask, values, 0))
-    return total / jnp.maximum(jnp.sum(mask.astype(values.dtype)), 1)

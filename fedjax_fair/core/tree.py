@@ -13,6 +13,16 @@ def per_row(vector: Array, leaf: Array) -> Array:
     return vector.reshape(vector.shape + (1,) * (leaf.ndim - vector.ndim))
 
 
+def flat_rows(leaf: Array) -> Array:
+    """``[C, ...]`` as a matrix ``[C, D]``."""
+    return leaf.reshape(leaf.shape[0], -1)
+
+
+def strong(tree: PyTree) -> PyTree:
+    """The tree as arrays without JAX's weak types: they would be lost in a checkpoint, and the round traced again."""
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf).astype(jnp.asarray(leaf).dtype), tree)
+
+
 def select(condition: Array, yes: PyTree, no: PyTree) -> PyTree:
     """``yes`` where the condition (a scalar, or one flag per row) holds, else ``no``, leaf by leaf."""
     return jax.tree.map(lambda a, b: jnp.where(per_row(condition, a), a, b), yes, no)

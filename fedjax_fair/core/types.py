@@ -1,10 +1,11 @@
-"""The whole vocabulary of the engine: data, models, tasks, state and the hooks of a method."""
+"""The vocabulary of the engine: data, models, tasks and state. Methods and their hooks are in :mod:`.method`."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import jax
@@ -14,6 +15,19 @@ PyTree = Any
 Array = jax.Array
 Variables = dict[str, PyTree]  # {'params': ..., 'batch_stats': ...}
 Losses = Callable[[Array, Array, Array | None], Array]  # (logits, y, mask) -> one loss per example
+
+
+def default_float() -> Any:
+    """The float type of new arrays: float32, or float64 where JAX is told to use 64 bits."""
+    return jax.dtypes.canonicalize_dtype(float)
+
+
+def __getattr__(name: str) -> Any:
+    if name in ('Aux', 'Method', 'Phase'):  # older code imports them from here
+        from fedjax_fair.core import method
+
+        return getattr(method, name)
+    raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
 
 
 # --- models and tasks ------------------------------------------------------------------------------------------------
@@ -46,6 +60,7 @@ class Task(NamedTuple):
     ``record(logits, y)`` gives per-example facts ``[B, ...]`` and ``metrics(records, y, mask)`` turns the facts of a
     whole test set into a dict of arrays, of which ``score`` is the one that fairness is about (higher is better).
     ``predict(logits)`` gives what ``y`` should be, ``tally(y, mask)`` how often every class occurs, ``[K]``.
+    ``kept`` are the records of which a run keeps what every test example got, and their names in its file.
     """
 
     name: str
@@ -56,6 +71,7 @@ class Task(NamedTuple):
     predict: Callable[[Array], Array]
     tally: Callable[[Array, Array], Array]
     score: str = 'accuracy'
+    kept: Mapping[str, str] = MappingProxyType({})
 
 
 # --- data ------------------------------------------------------------------------------------------------------------
@@ -84,7 +100,7 @@ class Outliers(NamedTuple):
 class Cohort(NamedTuple):
     """The clients of one round.
 
-    Examples are stored once, flat (``x[T, ...]``, ``y[T, ...]``); ``where[C, M]`` points each client at its own and
+    Examples are stored once, flat (``x[T, ...]``, ``y[T, ...]``); ``index[C, M]`` lists each client's examples and
     ``ex_mask[C, M]`` marks the real ones. A padding slot has ``mask`` False and ``id == N``. No client's data is
     copied: batches are gathered straight from the flat arrays. ``places[C]`` say where the clients' rows stand in the
     tables of a state that holds only theirs; None where tables have a row for every client, by its number.
@@ -94,7 +110,7 @@ class Cohort(NamedTuple):
     mask: Array
     x: Array
     y: Array
-    where: Array
+    index: Array  # type: ignore[assignment]  # nobody asks a tuple for its index
     ex_mask: Array
     places: Array | None = None
 
@@ -146,67 +162,7 @@ class FedState(NamedTuple):
     seen: Array
 
 
-# --- methods ---------------------------------------------------------------------------------------------------------
-
-
-class Phase(NamedTuple):
-    """One stretch of local training. Leaves for which ``trainable(path)`` is False do not move at all."""
-
-    name: str
-    epochs: int | None = None
-    lr: Any = None
-    trainable: Callable[[str], bool] = lambda path: True
-
-
-class Aux(NamedTuple):
-    """What a loss function gives beside its value; ``notes`` is what a loss wrapper tells its method's ``observe``."""
-
-    losses: Array
-    logits: Array
-    features: Array
-    batch_stats: PyTree
-    notes: Mapping[str, Array] = {}
-
-
-class Method(NamedTuple):
-    """One idea of federated learning as a set of optional hooks; BUILD.md gives their order and rules.
-
-    Client hooks take a :class:`~fedjax_fair.core.client.Context`, server hooks a
-    :class:`~fedjax_fair.core.server.View`. ``local`` fixes parts of the local optimiser, ``server_opt`` is an optax
-    transformation, ``needs_all`` asks for stacked updates, ``whole`` lets revise and reduce see batch statistics too,
-    ``ignores_weights`` marks a reduce that would silently drop other methods' scores, and ``broadcasts`` says that the
-    method's server entry travels to the clients (it then counts as communication).
-    """
-
-    name: str
-    local: Mapping[str, Any] = {}
-    phases: tuple[Phase, ...] = ()
-    server_opt: Any = None
-    needs_all: bool = False
-    ignores_weights: bool = False
-    whole: bool = False
-    broadcasts: bool = False
-    # state
-    init: Callable | None = None  # (variables, run) -> (server_entry, client_row)
-    # client
-    download: Callable | None = None  # (ctx, variables) -> variables
-    probe: Callable | None = None  # (ctx) -> dict, measured at the model just downloaded
-    start: Callable | None = None  # (ctx) -> scratch
-    transform: Callable | None = None  # (ctx, scratch, x) -> (x, scratch)
-    loss: Callable | None = None  # (loss_fn) -> loss_fn: (ctx, variables, batch) -> (scalar, Aux)
-    grad: Callable | None = None  # (grad_fn) -> grad_fn: (ctx, variables, batch) -> ((scalar, Aux), grads)
-    observe: Callable | None = None  # (ctx, scratch, batch, aux, last) -> scratch
-    upload: Callable | None = None  # (ctx, scratch, before, after) -> after
-    report: Callable | None = None  # (ctx, scratch, before, after) -> (row, dict)
-    deploy: Callable | None = None  # (ctx, variables) -> variables
-    # server
-    revise: Callable | None = None  # (view, updates) -> (updates, dict)
-    score: Callable | None = None  # (view, updates) -> [C] log-scores
-    statistics: Callable | None = None  # (view, weights) -> [C] weights of batch statistics
-    reduce: Callable | None = None  # (view, updates, weights) -> update
-    finish: Callable | None = None  # (view, updates, weights, update) -> update
-    commit: Callable | None = None  # (view, updates, weights, update) -> (server_entry or None, rows or None)
-    serve: Callable | None = None  # (view, clients) -> variables
+# --- algorithms -------------------------------------------------------------------------------------------------------
 
 
 class Algorithm(NamedTuple):

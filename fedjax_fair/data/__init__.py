@@ -1,31 +1,38 @@
-"""Data: partitions, federations that need no download, arrays of one's own, and the registry of scenarios."""
+"""Data: sources, partitions and scenarios, each registered by name, and the federations that are made of them."""
 
-from fedjax_fair.data.assemble import SPLITS, Split, federate
+from fedjax_fair.data.assembly import federate
 from fedjax_fair.data.federation import Federation, index_table, stack_tests
+from fedjax_fair.data.federation_overview import class_counts, describe
+from fedjax_fair.data.partition.split import Split, make_split
 from fedjax_fair.data.pool import Pool
-from fedjax_fair.data.scenarios import SCENARIOS, Scenario, make_scenario, scenario_names
-from fedjax_fair.data.sources import SOURCES, Source, read_pool
-from fedjax_fair.data.summary import class_counts, contact_sheet, describe, draw_partition
-from fedjax_fair.data.toys import gaussian_toy
+from fedjax_fair.data.scenarios import (
+    SCENARIOS,
+    data_options,
+    describe_scenarios,
+    make_scenario,
+    scenario_names,
+    scenario_options,
+)
+from fedjax_fair.data.scenarios.toys import gaussian_toy
+from fedjax_fair.data.sources import SOURCES, read_pool
 
 __all__ = [
     'SCENARIOS',
     'SOURCES',
-    'SPLITS',
     'Federation',
     'Pool',
-    'Scenario',
-    'Source',
     'Split',
     'class_counts',
-    'contact_sheet',
+    'data_options',
     'describe',
-    'draw_partition',
+    'describe_scenarios',
     'federate',
     'gaussian_toy',
     'index_table',
     'make_scenario',
+    'make_split',
     'read_pool',
     'scenario_names',
+    'scenario_options',
     'stack_tests',
 ]

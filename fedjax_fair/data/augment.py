@@ -8,15 +8,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
 from fedjax_fair.core.types import Array
+from fedjax_fair.errors import UserError
+from fedjax_fair.options import above, at_least, between, not_one_of
+from fedjax_fair.registry import augmentations as AUGMENTATIONS
+from fedjax_fair.registry import register
 
 Augment = Callable[[Array, Array], Array]
+Degrees = Annotated[float, 'largest angle in degrees', at_least(0)]
+Translate = Annotated[float, 'largest shift, as a share of height and width', between(0, 1)]
+Area = Annotated[float, 'area of the window, as a share of the image', above(0, at_most=2)]
 RATIOS, TRIES = (3 / 4, 4 / 3), 10  # of a resized crop: width to height, draws before it gives up
 
 
@@ -52,27 +60,24 @@ def _per_example(one: Callable[[Array, Array], Array]) -> Augment:
     return augment
 
 
-def random_crop(padding: int = 4) -> Augment:
+@register.augmentation('crop')
+def random_crop(padding: Annotated[int, 'zeros added on every side', at_least(0)] = 4) -> Augment:
     """Zero-pad by ``padding`` and crop back to size at a random place; 0 is the identity."""
-    if padding < 0:
-        raise ValueError(f'padding={padding} must be at least 0')
     return _per_example(lambda key, image: crop_at(image, jax.random.randint(key, (2,), 0, 2 * padding + 1), padding))
 
 
+@register.augmentation('flip')
 def random_flip() -> Augment:
     """Mirror left and right with probability one half."""
     return _per_example(lambda key, image: jnp.where(jax.random.bernoulli(key), image[:, ::-1], image))
 
 
-def random_affine(degrees: float = 10.0, translate: float = 0.1) -> Augment:
+@register.augmentation('affine')
+def random_affine(degrees: Degrees = 10.0, translate: Translate = 0.1) -> Augment:
     """Turn by up to ``degrees`` either way and move by up to the fraction ``translate`` of height and width.
 
     Angles and shifts are uniform; nearest pixels, zeros outside. Both 0 is the identity.
     """
-    if degrees < 0:
-        raise ValueError(f'degrees={degrees} must be at least 0')
-    if not 0 <= translate <= 1:
-        raise ValueError(f'translate={translate} must lie in [0, 1], a fraction of the image')
 
     def one(key: Array, image: Array) -> Array:
         angle, rows, cols = jax.random.uniform(key, (3,), jnp.float32, -1, 1)
@@ -80,6 +85,12 @@ def random_affine(degrees: float = 10.0, translate: float = 0.1) -> Augment:
         return warp(image, angle * jnp.deg2rad(jnp.float32(degrees)), shift)
 
     return _per_example(one)
+
+
+@register.augmentation('rotate')
+def random_rotation(degrees: Degrees = 10.0) -> Augment:
+    """Turn by up to ``degrees`` either way; 0 is the identity."""
+    return random_affine(degrees, 0.0)
 
 
 def resample(image: Array, offset: Array, size: Array) -> Array:
@@ -118,11 +129,23 @@ def draw_window(key: Array, shape: Sequence[int], scale: tuple[float, float]) ->
     return jnp.where(fits.any(), offset, (limit - fallback) // 2), jnp.where(fits.any(), size, fallback)
 
 
-def random_resized_crop(scale: tuple[float, float] = (0.6, 1.0)) -> Augment:
+@register.augmentation('resized_crop', blends=True)  # of Retina in SSL-FL and FedLD
+def random_resized_crop(smallest: Area = 0.6, largest: Area = 1.0) -> Augment:
     """Stretch a random window (:func:`draw_window`) over the whole image."""
-    if not 0 < scale[0] <= scale[1]:
-        raise ValueError(f'scale={scale} must be two shares of the area, the smaller first and above 0')
-    return _per_example(lambda key, image: resample(image, *draw_window(key, image.shape[:2], scale)))
+    if smallest > largest:
+        raise UserError(f'`resized_crop.smallest`={smallest} must be at most `resized_crop.largest`={largest}')
+    return _per_example(lambda key, image: resample(image, *draw_window(key, image.shape[:2], (smallest, largest))))
+
+
+@register.augmentation('resized_crop_covid', blends=True)  # of COVID-FL there
+def random_resized_crop_covid() -> Augment:
+    """:func:`random_resized_crop` of 0.8 to 1.2 of the area."""
+    return random_resized_crop(0.8, 1.2)
+
+
+def blends(name: str) -> bool:
+    """Whether an augmentation mixes neighbouring pixels, which masks do not allow."""
+    return bool(AUGMENTATIONS.entry(name).notes.get('blends'))
 
 
 def chain(*augments: Augment) -> Augment:
@@ -136,20 +159,12 @@ def chain(*augments: Augment) -> Augment:
     return augment
 
 
-AUGMENTATIONS: dict[str, Callable[[], Augment]] = {
-    'crop': random_crop,
-    'flip': random_flip,
-    'affine': random_affine,
-    'rotate': lambda: random_affine(10.0, 0.0),
-    'resized_crop': random_resized_crop,  # of Retina in SSL-FL and FedLD
-    'resized_crop_covid': lambda: random_resized_crop((0.8, 1.2)),  # of COVID-FL there
-}
-BLENDING = ('resized_crop', 'resized_crop_covid')  # these mix neighbouring pixels
+def make_augment(names: str, options: Mapping[str, Mapping[str, Any]] | None = None) -> Augment:
+    """Build augmentations joined by ``+``, applied from left to right: ``'crop'``, ``'crop+flip'``.
 
-
-def make_augment(names: str) -> Augment:
-    """Build augmentations joined by ``+``, applied from left to right: ``'crop'``, ``'crop+flip'``."""
+    ``options`` are those of some of them, by name: ``{'crop': {'padding': 2}}``.
+    """
     for name in names.split('+'):
         if name not in AUGMENTATIONS:
-            raise ValueError(f'augment={names!r}: {name!r} is unknown; join any of {", ".join(AUGMENTATIONS)} by +')
-    return chain(*(AUGMENTATIONS[name]() for name in names.split('+')))
+            raise UserError(f'`augment`={names}: {name!r} {not_one_of(name, AUGMENTATIONS)}')
+    return chain(*(AUGMENTATIONS.make(name, **(options or {}).get(name, {})) for name in names.split('+')))

@@ -19,6 +19,8 @@ import numpy as np
 from jax import lax
 
 from fedjax_fair.core.types import Array
+from fedjax_fair.errors import UserError
+from fedjax_fair.options import not_one_of
 
 Corruption = Callable[[Array, Array], Array]
 SEVERITIES = (1, 2, 3, 4, 5)
@@ -95,9 +97,9 @@ CORRUPTIONS: dict[str, tuple[Callable[..., Callable], tuple[tuple[Any, ...], ...
 def make_corruption(name: str, severity: int = 3) -> Corruption:
     """A corruption of :data:`CORRUPTIONS` by name, for a batch of images."""
     if name not in CORRUPTIONS:
-        raise ValueError(f'--corruption={name} is unknown; choose one of {", ".join(CORRUPTIONS)}')
+        raise UserError(f'`corruption`={name} {not_one_of(name, CORRUPTIONS)}')
     if severity not in SEVERITIES:
-        raise ValueError(f'--severity={severity} is not one of {", ".join(map(str, SEVERITIES))}')
+        raise UserError(f'`severity`={severity} {not_one_of(str(severity), map(str, SEVERITIES))}')
     make, arguments = CORRUPTIONS[name]
     one = make(*arguments[severity - 1])
     return lambda key, x: jax.vmap(one)(jax.random.split(key, x.shape[0]), x)
@@ -110,9 +112,9 @@ def corrupt_images(x: np.ndarray, name: str, severity: int, seed: int) -> np.nda
     """
     corrupt = make_corruption(name, severity)
     if x.ndim != 4:
-        raise ValueError(f'--corruption={name} needs images, not inputs of shape {x.shape[1:]}')
+        raise UserError(f'`corruption`={name} needs images, not inputs of shape {x.shape[1:]}')
     if x.dtype != np.uint8 and len(x) and not (x.min() >= 0 and x.max() <= 1):
-        raise ValueError(f'--corruption={name} needs images of uint8 or values in [0, 1], not {x.min()} to {x.max()}')
+        raise UserError(f'`corruption`={name} needs images of uint8 or values in [0, 1], not {x.min()} to {x.max()}')
     scale = 255 if x.dtype == np.uint8 else 1
     key = jax.random.key(seed)
 

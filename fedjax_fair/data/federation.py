@@ -16,8 +16,8 @@ class Partition(NamedTuple):
     """Who holds what: indices of a source's examples.
 
     ``clients`` are the training examples of every client and ``tests`` those of every test set, named by
-    ``test_names``; ``test_of[N]`` is each client's test set, ``group_of[N]`` its domain or site in ``groups``. The
-    source has ``examples`` examples, whose fingerprint is ``examples_sha256``.
+    ``test_names``; ``test_of[N]`` is each client's test set, ``group_of[N]`` its group in ``groups`` (see
+    :class:`Federation`). The source has ``examples`` examples, whose fingerprint is ``examples_sha256``.
     """
 
     clients: list[np.ndarray]
@@ -34,13 +34,14 @@ class Partition(NamedTuple):
 class Federation:
     """Training examples of ``N`` clients and their test sets, all in host memory.
 
-    Images are ``[T, H, W, C]`` (uint8 in 0..255, or floats used as they are), features ``[T, D]``.
-    ``index[N, M]`` lists each client's examples, the first ``sizes[n]`` of a row being real. ``group_of[N]`` names
-    each client's domain or site in ``groups``; both are empty where a federation has none. ``y`` holds what ``task``
-    learns: classes ``[T]``, labels ``[T, K]`` or masks ``[T, H, W]``; ``labels[T]`` are the classes of examples with
-    masks, which ``class_names`` names then. ``validation`` is a test set of every client's own to choose models by.
-    Examples of one slide or patient have the same number in ``cluster_of[T]``, where the data tell. ``partition`` says
-    which examples of a source these are, where there is one.
+    Images are ``[T, H, W, C]`` (uint8 in 0..255, or floats used as they are), features ``[T, D]``. ``index[N, M]``
+    lists each client's examples; the first ``sizes[n]`` of a row are real. Fairness is measured between ``groups`` of
+    clients, such as sites or qualities of images; ``group_of[N]`` is each client's group. Both are empty where a
+    federation has no groups. ``y`` holds what ``task`` learns: classes ``[T]``, labels ``[T, K]`` or masks ``[T, H,
+    W]``; ``labels[T]`` are the classes of examples with masks, which ``class_names`` names then. ``validation`` holds
+    a test set for every client, by which models are chosen. Examples of one patient have the same number in
+    ``patient_of[T]``, where patients are known, and in ``test_patient_of[G, M]``, by test set and example.
+    ``partition`` says which examples of a source these are, where there is a source.
     """
 
     name: str
@@ -57,7 +58,8 @@ class Federation:
     task: str = 'classification'
     labels: np.ndarray | None = None
     validation: Tests | None = None
-    cluster_of: np.ndarray | None = None
+    patient_of: np.ndarray | None = None
+    test_patient_of: np.ndarray | None = None
     partition: Partition | None = None
 
     @property
@@ -78,7 +80,7 @@ class Examples(NamedTuple):
 
     x: Array
     y: Array
-    where: Array
+    index: Array  # type: ignore[assignment]  # nobody asks a tuple for its index
     sizes: Array
 
 
@@ -88,8 +90,8 @@ def cohort_of(data: Examples, ids: Array, mask: Array | None = None) -> Cohort:
     mask = ids < clients if mask is None else jnp.asarray(mask) & (ids < clients)
     row = jnp.minimum(ids, clients - 1)
     sizes = jnp.where(mask, data.sizes[row], 0)
-    ex_mask = jnp.arange(data.where.shape[1], dtype=sizes.dtype)[None] < sizes[:, None]
-    return Cohort(ids, mask, data.x, data.y, data.where[row], ex_mask)
+    ex_mask = jnp.arange(data.index.shape[1], dtype=sizes.dtype)[None] < sizes[:, None]
+    return Cohort(ids, mask, data.x, data.y, data.index[row], ex_mask)
 
 
 def index_table(clients: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
@@ -99,6 +101,18 @@ def index_table(clients: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     for row, chosen in zip(table, clients, strict=True):
         row[: len(chosen)] = chosen
     return table, sizes
+
+
+def padded_rows(rows: Sequence[np.ndarray], fill: int) -> np.ndarray:
+    """Rows of unequal length as one table.
+
+    >>> padded_rows([np.array([4, 5]), np.array([6])], -1).tolist()
+    [[4, 5], [6, -1]]
+    """
+    table = np.full((len(rows), max(1, *map(len, rows), 0)), fill, np.int64)
+    for line, row in zip(table, rows, strict=True):
+        line[: len(row)] = row
+    return table
 
 
 def stack_tests(sets: Sequence[tuple[np.ndarray, np.ndarray]], test_of, names: Sequence[str]) -> Tests:

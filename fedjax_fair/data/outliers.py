@@ -1,4 +1,4 @@
-"""Outliers: what may be wrong with single training examples. ``spoil(key, x) -> x`` for one example in [0, 1]."""
+"""Outliers: training examples that are spoiled by ``spoil(key, x) -> x``, for one example ``x`` in [0, 1]."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import jax
 import jax.numpy as jnp
 
 from fedjax_fair.core.types import Array, Outliers
+from fedjax_fair.errors import UserError
+from fedjax_fair.options import not_one_of
 
 Spoil = Callable[[Array, Array], Array]
 SHARE = 0.3  # of a client's examples
@@ -15,6 +17,8 @@ SHARE = 0.3  # of a client's examples
 
 def random_pixels(share: float = 0.3) -> Spoil:
     """A pixel, with all its channels, becomes uniform values with probability ``share``; 0 changes nothing."""
+    if not 0 <= share <= 1:
+        raise UserError(f'`outlier_strength`={share} is a share of pixels and must be between 0 and 1')
 
     def spoil(key: Array, x: Array) -> Array:
         where, what = jax.random.split(key)
@@ -44,9 +48,9 @@ def make_outliers(
     Defaults are those of FedTilt (arXiv 2503.13537): 30 % of the examples, 30 % of their pixels or deviation 1.
     """
     if name not in OUTLIERS:
-        raise ValueError(f'--outliers={name} is not one of {", ".join(OUTLIERS)}')
+        raise UserError(f'`outliers`={name} {not_one_of(name, OUTLIERS)}')
     share = SHARE if share is None else share
     if not 0 <= share <= 1:
-        raise ValueError(f'--outlier_share={share} must be between 0 and 1')
+        raise UserError(f'`outlier_share`={share} must be between 0 and 1')
     make, usual = OUTLIERS[name]
     return Outliers(make(usual if strength is None else strength), share, persistent)

@@ -1,7 +1,8 @@
-"""What is wrong with data, looked for before anything is trained.
+"""Problems of data, found before anything is trained.
 
-A check takes a pool and gives the problems it finds. Grave are those that make results wrong: examples or patients
-that are both trained on and tested, classes that are tested but cannot be learned. Others are worth a look.
+A check is a function of a pool that returns the problems it finds. A problem is grave if it makes results wrong:
+examples or patients that are both trained on and tested, classes that are tested but cannot be learned. Other problems
+are worth a look.
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fedjax_fair.data.alike import constant, digests, nearly_equal
-from fedjax_fair.data.overview import class_names, counts_of_classes, counts_of_sites, value_range
+from fedjax_fair.data.duplicates import constant, digests, nearly_equal
 from fedjax_fair.data.pool import Pool
+from fedjax_fair.data.pool_overview import class_names, counts_of_classes, counts_of_sites, value_range
 
 DARK = 32  # values below which images of bytes are mentioned
 FEW = 5  # training examples of a class below which it is mentioned
@@ -29,14 +30,14 @@ class Problem(NamedTuple):
     grave: bool = False
 
 
-def _found(what: str, where: Sequence[str], grave: bool = False) -> list[Problem]:
+def _problems(what: str, where: Sequence[str], grave: bool = False) -> list[Problem]:
     return [Problem(what, len(where), tuple(where[:NAMED]), grave)] if where else []
 
 
 def find_problems(pool: Pool) -> list[Problem]:
     """All problems, the grave ones first."""
-    found = [problem for check in CHECKS for problem in check(pool)]
-    return sorted(found, key=lambda problem: not problem.grave)
+    problems = [problem for check in CHECKS for problem in check(pool)]
+    return sorted(problems, key=lambda problem: not problem.grave)
 
 
 # --- images ----------------------------------------------------------------------------------------------------------
@@ -55,14 +56,14 @@ def _leaked(pool: Pool, rows: np.ndarray, number: np.ndarray) -> list[Problem]:
     trained[number[~held_out][::-1]] = rows[~held_out][::-1]  # the first of several
     both = np.flatnonzero(held_out & (trained[number] >= 0))
     where = [f'{pool.name(rows[k])} = {pool.name(trained[number[k]])}' for k in both]
-    return _found('test examples are training examples too', where, grave=True)
+    return _problems('test examples are training examples too', where, grave=True)
 
 
 def _contradicted(pool: Pool, rows: np.ndarray, first: np.ndarray, number: np.ndarray) -> list[Problem]:
     other = rows[first[number]]
     differ = (pool.y[rows] != pool.y[other]).reshape(len(rows), -1).any(1)
     where = [f'{pool.name(a)} = {pool.name(b)}' for a, b in zip(rows[differ], other[differ], strict=True)]
-    return _found('examples equal another one that has a different label', where)
+    return _problems('examples equal another one that has a different label', where)
 
 
 def similar_images(pool: Pool) -> list[Problem]:
@@ -71,33 +72,33 @@ def similar_images(pool: Pool) -> list[Problem]:
         return []
     tested, trained = nearly_equal(pool.x, np.flatnonzero(~pool.held_out), np.flatnonzero(pool.held_out))
     pairs = [(a, b) for a, b in zip(tested, trained, strict=True) if not np.array_equal(pool.x[a], pool.x[b])]
-    return _found('test images look like a training image', [f'{pool.name(a)} ~ {pool.name(b)}' for a, b in pairs])
+    return _problems('test images look like a training image', [f'{pool.name(a)} ~ {pool.name(b)}' for a, b in pairs])
 
 
 def constant_images(pool: Pool) -> list[Problem]:
-    """Images of one colour, of which nothing can be learned."""
-    return _found('examples hold one value only', [pool.name(k) for k in np.flatnonzero(constant(pool.x))])
+    """Images of one colour, from which nothing can be learned."""
+    return _problems('examples hold one value only', [pool.name(k) for k in np.flatnonzero(constant(pool.x))])
 
 
 # --- patients --------------------------------------------------------------------------------------------------------
 
 
 def divided_patients(pool: Pool) -> list[Problem]:
-    """Groups (patients, slides) with examples on both sides, or of several sites."""
-    if pool.cluster_of is None:
+    """Patients with examples on both sides, or of several sites."""
+    if pool.patient_of is None:
         return []
-    both = _apart(pool, pool.cluster_of, pool.held_out)
-    sites = [] if pool.group_of is None else _apart(pool, pool.cluster_of, pool.group_of, pool.group_of >= 0)
+    both = _apart(pool, pool.patient_of, pool.held_out)
+    sites = [] if pool.site_of is None else _apart(pool, pool.patient_of, pool.site_of, pool.site_of >= 0)
     return [
-        *_found('groups (patients, slides) are both trained on and tested', both, grave=True),
-        *_found('groups (patients, slides) have examples of several sites', sites),
+        *_problems('patients are both trained on and tested', both, grave=True),
+        *_problems('patients have examples of several sites', sites),
     ]
 
 
-def _apart(pool: Pool, cluster_of: np.ndarray, value: np.ndarray, counts: np.ndarray | None = None) -> list[str]:
-    """Two examples of each cluster whose examples differ in ``value``, of those that ``counts`` marks."""
+def _apart(pool: Pool, patient_of: np.ndarray, value: np.ndarray, counts: np.ndarray | None = None) -> list[str]:
+    """Two examples of each patient whose examples differ in ``value``; only those that ``counts`` marks count."""
     rows = np.flatnonzero(np.ones(len(value), bool) if counts is None else counts)
-    _, first, number = np.unique(cluster_of[rows], True, True)
+    _, first, number = np.unique(patient_of[rows], True, True)
     other = np.flatnonzero(value[rows] != value[rows[first[number]]])
     _, seen = np.unique(number[other], return_index=True)
     pairs = [(rows[first[number[k]]], rows[k]) for k in np.sort(other[seen])]
@@ -107,7 +108,7 @@ def _apart(pool: Pool, cluster_of: np.ndarray, value: np.ndarray, counts: np.nda
 def dark_images(pool: Pool) -> list[Problem]:
     """Bytes that use little of their range: 12 bits stored as 16 lose most of their greys."""
     highest = int(value_range(pool.x)[1]) if pool.x.dtype == np.uint8 else DARK
-    return _found('is the highest of all values, of 255: 12 bits stored as 16?', [str(highest)] * (highest < DARK))
+    return _problems('is the highest of all values, of 255: 12 bits stored as 16?', [str(highest)] * (highest < DARK))
 
 
 # --- classes and sites -----------------------------------------------------------------------------------------------
@@ -116,7 +117,7 @@ def dark_images(pool: Pool) -> list[Problem]:
 def empty_sides(pool: Pool) -> list[Problem]:
     """Nothing to train on or nothing to test with."""
     sides = {'training': not (~pool.held_out).any(), 'testing': not pool.held_out.any()}
-    return _found('sides of the data are empty', [side for side, empty in sides.items() if empty], grave=True)
+    return _problems('sides of the data are empty', [side for side, empty in sides.items() if empty], grave=True)
 
 
 def class_problems(pool: Pool) -> list[Problem]:
@@ -128,23 +129,23 @@ def class_problems(pool: Pool) -> list[Problem]:
         return [names[c] for c in np.flatnonzero(chosen)]
 
     return [
-        *_found('classes are tested but have no training example', those((trained == 0) & (tested > 0)), grave=True),
-        *_found('classes have no example at all', those((trained == 0) & (tested == 0))),
-        *_found('classes have no test example', those((tested == 0) & (trained > 0))),
-        *_found(f'classes have fewer than {FEW} training examples', those((trained > 0) & (trained < FEW))),
+        *_problems('classes are tested but have no training example', those((trained == 0) & (tested > 0)), grave=True),
+        *_problems('classes have no example at all', those((trained == 0) & (tested == 0))),
+        *_problems('classes have no test example', those((tested == 0) & (trained > 0))),
+        *_problems(f'classes have fewer than {FEW} training examples', those((trained > 0) & (trained < FEW))),
     ]
 
 
 def site_problems(pool: Pool) -> list[Problem]:
-    """Sites that cannot be both trained on and tested; test examples may also be everyone's."""
+    """Sites that cannot be both trained on and tested; test examples of no site test all of them."""
     trained, tested = counts_of_sites(pool).T
 
     def those(chosen: np.ndarray) -> list[str]:
-        return [pool.groups[g] for g in np.flatnonzero(chosen)]
+        return [pool.sites[g] for g in np.flatnonzero(chosen)]
 
     return [
-        *_found('sites have no training example (see --join_sites)', those(trained == 0)),
-        *_found('sites have no test example (see --join_sites)', those((tested == 0) & tested.any())),
+        *_problems('sites have no training example (see the option join_sites)', those(trained == 0)),
+        *_problems('sites have no test example (see the option join_sites)', those((tested == 0) & tested.any())),
     ]
 
 

@@ -1,4 +1,4 @@
-"""Examples on disk: an array_record file of fixed-size records, any of which is read back without the others.
+"""Examples on disk: an array_record file of fixed-size records, each of which can be read alone.
 
 A folder holds ``examples.array_record``, one record per example (the bytes of ``x``, then those of ``y``), and
 ``layout.json``, which says how many there are and of what shapes and types.
@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 from array_record.python.array_record_module import ArrayRecordReader, ArrayRecordWriter
 
+from fedjax_fair.errors import DataError
+
 DATA, LAYOUT = 'examples.array_record', 'layout.json'
-CHUNK = 1024  # examples in memory while they are written
+EXAMPLES_AT_ONCE = 1024  # examples in memory while they are written
 # One record per group, so that an example is read without its neighbours; large ones read 3 times as fast uncompressed.
 WRITE = 'group_size:1,uncompressed'
 # No reading ahead, and a small buffer: with the default of 1 MB small examples take 3 times as long.
@@ -40,7 +42,7 @@ def write_records(folder: pathlib.Path, x: np.ndarray, y: np.ndarray) -> None:
             (made / LAYOUT).write_text(json.dumps(layout))
             made.rename(folder)  # nobody ever sees half of it
     except (OSError, RuntimeError) as error:
-        raise ValueError(f'{folder}: examples cannot be written: {error}') from None
+        raise DataError(f'{folder}: examples cannot be written: {error}') from None
 
 
 class Records:
@@ -59,7 +61,7 @@ class Records:
         self.count, self.record = _layout(folder)
         self.reader = ArrayRecordReader(str(folder / DATA), READ, file_reader_buffer_size=BUFFER)
         if not self.reader.ok() or self.reader.num_records() != self.count:
-            raise ValueError(f'{folder / DATA} is missing, cut short or damaged: not the {self.count} examples written')
+            raise DataError(f'{folder / DATA} is missing, cut short or damaged: not the {self.count} examples written')
 
     def __len__(self) -> int:
         return self.count
@@ -74,25 +76,25 @@ class Records:
         try:
             raw = b''.join(self.reader.read(places.ravel().tolist()))
         except RuntimeError as error:
-            raise ValueError(f'{self.folder / DATA} is damaged: {error}') from None
+            raise DataError(f'{self.folder / DATA} is damaged: {error}') from None
         if len(raw) != places.size * self.record.itemsize:
-            raise ValueError(f'{self.folder / DATA} does not hold examples as {LAYOUT} describes them')
+            raise DataError(f'{self.folder / DATA} does not hold examples as {LAYOUT} describes them')
         rows = np.frombuffer(raw, self.record).reshape(places.shape)
         return rows['x'].copy(), rows['y'].copy()  # arrays of their own, in one piece each
 
 
 def _write(path: pathlib.Path, record: np.dtype, x: np.ndarray, y: np.ndarray) -> None:
     writer = ArrayRecordWriter(str(path), WRITE)
-    for start in range(0, len(x), CHUNK):
-        rows = np.empty(len(x[start : start + CHUNK]), record)
-        rows['x'], rows['y'] = x[start : start + CHUNK], y[start : start + CHUNK]
+    for start in range(0, len(x), EXAMPLES_AT_ONCE):
+        rows = np.empty(len(x[start : start + EXAMPLES_AT_ONCE]), record)
+        rows['x'], rows['y'] = x[start : start + EXAMPLES_AT_ONCE], y[start : start + EXAMPLES_AT_ONCE]
         for row in rows:
             writer.write(row.tobytes())
     writer.close()
 
 
 def _record(folder: pathlib.Path, layout: dict[str, Any]) -> np.dtype:
-    """The type of one example; numbers only, for nothing else can be read back from bytes."""
+    """The type of one example; it must be numbers, since only these can be read back from bytes."""
     fields = [(name, np.dtype(layout[name][0]), tuple(layout[name][1])) for name in 'xy']
     if strange := [str(kind) for _, kind, _ in fields if kind.kind not in 'biuf']:
         raise ValueError(f'{folder}: examples and targets must be numbers, not {strange[0]}')
@@ -105,6 +107,6 @@ def _layout(folder: pathlib.Path) -> tuple[int, np.dtype]:
         layout = json.loads(path.read_text())
         return int(layout['count']), _record(folder, layout)
     except OSError as error:
-        raise ValueError(f'{path} cannot be read: {error.strerror}') from None
+        raise DataError(f'{path} cannot be read: {error.strerror}') from None
     except (ValueError, KeyError, TypeError, IndexError) as error:
-        raise ValueError(f'{path} does not describe examples: {error}') from None
+        raise DataError(f'{path} does not describe examples: {error}') from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-CHUNK = 2048  # images converted to floats at once
+IMAGES_AT_ONCE = 2048  # images converted to floats at once
 
 
 def triangle_weights(length: int, new: int) -> np.ndarray:
@@ -51,12 +51,12 @@ def resize_images(x: np.ndarray, size: tuple[int, int]) -> np.ndarray:
     height, width, top, left = place(x.shape[1:3], size)
     rows, columns = triangle_weights(x.shape[1], height), triangle_weights(x.shape[2], width)
     out = np.zeros((len(x), *size, x.shape[3]), x.dtype)
-    for start in range(0, len(x), CHUNK):
-        part = x[start : start + CHUNK].astype(np.float32)
+    for start in range(0, len(x), IMAGES_AT_ONCE):
+        part = x[start : start + IMAGES_AT_ONCE].astype(np.float32)
         part = np.einsum('ih,thwc->tiwc', rows.astype(np.float32), part, optimize=True)
         part = np.einsum('jw,tiwc->tijc', columns.astype(np.float32), part, optimize=True)
         part = np.clip(np.round(part), 0, 255) if x.dtype == np.uint8 else part
-        out[start : start + CHUNK, top : top + height, left : left + width] = part.astype(x.dtype)
+        out[start : start + IMAGES_AT_ONCE, top : top + height, left : left + width] = part.astype(x.dtype)
     return out
 
 

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from fedjax_fair.core.types import Array
+from fedjax_fair.core.types import Array, default_float
+from fedjax_fair.errors import UserError
+from fedjax_fair.options import above, not_one_of
+from fedjax_fair.registry import register
+from fedjax_fair.registry import samplers as SAMPLERS
 
 Sampler = Callable[[Array, Array], Array]  # (key, round) -> ids[C]
-SAMPLERS = ('uniform', 'size', 'schedule')
+Participation = Annotated[float, 'share of clients sampled each round', above(0, at_most=1)]
 
 
 def cohort_size(num_clients: int, participation: float) -> int:
     """``max(round(participation * N), 1)``."""
     if not 0 < participation <= 1:
-        raise ValueError(f'--participation={participation} must be above 0 and at most 1')
+        raise UserError(f'`participation`={participation} must be above 0 and at most 1')
     return max(round(participation * num_clients), 1)
 
 
@@ -31,7 +35,7 @@ def uniform(num_clients: int, cohort: int) -> Sampler:
 
 def by_size(sizes: np.ndarray, cohort: int) -> Sampler:
     """``cohort`` different clients, drawn with chances proportional to their examples (Gumbel top-k)."""
-    logs = jnp.log(jnp.asarray(np.maximum(sizes, 0), jnp.zeros(0).dtype))
+    logs = jnp.log(jnp.asarray(np.maximum(sizes, 0), default_float()))
 
     def sample(key, round):
         noise = jax.random.gumbel(key, logs.shape, logs.dtype)
@@ -52,30 +56,49 @@ def survivors(key: Array, ids: Array, dropout: Any) -> Array:
     return coins >= dropout
 
 
-def make_sampler(kind: str, sizes: np.ndarray, participation: float, schedule: Any = None) -> Sampler:
-    """The sampler named on the command line."""
-    cohort = cohort_size(len(sizes), participation)
-    if kind == 'uniform':
-        return uniform(len(sizes), cohort)
-    if kind == 'size':
-        return by_size(sizes, cohort)
-    if kind == 'schedule':
-        return by_schedule(_checked_schedule(schedule, len(sizes)))
-    raise ValueError(f'--sampler={kind!r} is not one of {", ".join(SAMPLERS)}')
+@register.sampler('uniform')
+def uniform_sampler(sizes: np.ndarray, participation: Participation = 1.0) -> Sampler:
+    """All clients are equally likely."""
+    return uniform(len(sizes), cohort_size(len(sizes), participation))
+
+
+@register.sampler('size')
+def size_sampler(sizes: np.ndarray, participation: Participation = 1.0) -> Sampler:
+    """The chance of a client is proportional to the number of its examples."""
+    return by_size(sizes, cohort_size(len(sizes), participation))
+
+
+@register.sampler('schedule')
+def schedule_sampler(
+    sizes: np.ndarray, schedule: Annotated[Any, 'client ids per round, such as 0,1;2,3'] = None
+) -> Sampler:
+    """The clients of every round are given in advance."""
+    return by_schedule(_checked_schedule(schedule, len(sizes)))
+
+
+def make_sampler(
+    kind: str, sizes: np.ndarray, participation: float = 1.0, schedule: Any = None, **options: Any
+) -> Sampler:
+    """A sampler by name; it gets the settings that it reads, and options of its own."""
+    if kind not in SAMPLERS:
+        raise UserError(f'`sampler`={kind} {not_one_of(kind, SAMPLERS)}')
+    settings = {'participation': participation, 'schedule': schedule}
+    read = {name: value for name, value in settings.items() if name in SAMPLERS.options(kind)}
+    return SAMPLERS.make(kind, sizes, **read, **options)
 
 
 def _checked_schedule(schedule: Any, num_clients: int) -> np.ndarray:
     if schedule is None:
-        raise ValueError('--sampler=schedule needs --schedule: client ids per round, such as "0,1;2,3"')
+        raise UserError('`sampler`=schedule needs `schedule`: client ids per round, such as "0,1;2,3"')
     rows = [list(row) for row in schedule]
     ids = [client for row in rows for client in row]
     if len({len(row) for row in rows}) != 1 or not ids or min(ids) < 0 or max(ids) >= num_clients:
-        raise ValueError(
-            f'--schedule={_written(rows)} must hold equally many client ids from 0 to {num_clients - 1} for every round'
+        raise UserError(
+            f'`schedule`={_written(rows)} must hold equally many client ids from 0 to {num_clients - 1} for every round'
         )
     for row in rows:
         if len(set(row)) < len(row):
-            raise ValueError(f'--schedule={_written(rows)} names a client twice in one round: {_written([row])}')
+            raise UserError(f'`schedule`={_written(rows)} names a client twice in one round: {_written([row])}')
     return np.array(rows, np.int32)
 
 

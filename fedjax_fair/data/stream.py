@@ -17,14 +17,14 @@ Take = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]  # rows -> their x 
 
 
 class Streamed(NamedTuple):
-    """The examples of one cohort: flat as in :class:`~fedjax_fair.data.federation.Examples`, its clients' alone.
+    """The examples of the clients of one cohort, flat as in :class:`~fedjax_fair.data.federation.Examples`.
 
     ``places`` say where the clients' rows stand, as in :class:`~fedjax_fair.core.types.Cohort`.
     """
 
     ids: Any
     sizes: Any
-    where: Any
+    index: Any  # type: ignore[assignment]  # nobody asks a tuple for its index
     x: Any
     y: Any
     places: Any = None
@@ -49,7 +49,7 @@ def on_disk(federation: Federation, folder: pathlib.Path) -> Take:
 
 
 def in_memory(federation: Federation) -> Take:
-    """The federation's examples where they are."""
+    """The federation's examples, which stay in memory."""
     return lambda rows: (federation.x[rows], federation.y[rows])
 
 
@@ -59,8 +59,8 @@ def gathered(federation: Federation, take: Take, ids: np.ndarray, room: int) -> 
     sizes = np.where(ids < federation.num_clients, federation.sizes[row], 0).astype(np.int32)
     inside = np.arange(federation.index.shape[1]) < sizes[:, None]
     x, y = take(federation.index[row][inside])
-    where = np.minimum((np.cumsum(sizes) - sizes)[:, None] + np.arange(inside.shape[1]), room - 1)
-    return Streamed(ids, sizes, where.astype(np.int32), _padded(x, room), _padded(y, room))
+    index = np.minimum((np.cumsum(sizes) - sizes)[:, None] + np.arange(inside.shape[1]), room - 1)
+    return Streamed(ids, sizes, index.astype(np.int32), _padded(x, room), _padded(y, room))
 
 
 def _padded(values: np.ndarray, room: int) -> np.ndarray:
@@ -70,9 +70,9 @@ def _padded(values: np.ndarray, room: int) -> np.ndarray:
 
 
 def streamed_cohort(data: Streamed, mask: Array | None, num_clients: int) -> Cohort:
-    """The cohort whose examples these are."""
+    """The cohort that holds these examples."""
     here = data.ids < num_clients
     mask = here if mask is None else mask & here
     sizes = jnp.where(mask, data.sizes, 0)
-    ex_mask = jnp.arange(data.where.shape[1], dtype=sizes.dtype)[None] < sizes[:, None]
-    return Cohort(data.ids, mask, data.x, data.y, data.where, ex_mask, data.places)
+    ex_mask = jnp.arange(data.index.shape[1], dtype=sizes.dtype)[None] < sizes[:, None]
+    return Cohort(data.ids, mask, data.x, data.y, data.index, ex_mask, data.places)

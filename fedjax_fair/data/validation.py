@@ -7,29 +7,30 @@ import dataclasses
 import numpy as np
 
 from fedjax_fair.data.federation import Federation, index_table, stack_tests
+from fedjax_fair.errors import UserError
 
 
 def with_validation(federation: Federation, share: float, seed: int = 0) -> Federation:
     """Keep ``floor(share n)`` of each client's ``n`` training examples, drawn by its number, to validate on.
 
-    Where the data tell which examples are of one slide or patient, these are drawn whole: as many as fit into that
-    number, at least one. No test example is touched.
+    Where patients are known, whole patients are drawn: as many as fit into that number, at least one. No test
+    example is touched.
     """
     train, held = [], []
     for client, (row, size) in enumerate(zip(federation.index, federation.sizes, strict=True)):
         count = int(share * size + 1e-9)  # 0.29 of 100 are 29
         if not 0 < count < size:
-            raise ValueError(
-                f'--validation={share} of the {size} examples of client {client} are {count}; each client needs at '
+            raise UserError(
+                f'`validation`={share} of the {size} examples of client {client} are {count}; each client needs at '
                 f'least one to validate on and one to train on'
             )
         own = row[:size]
-        clusters = np.arange(size) if federation.cluster_of is None else federation.cluster_of[own]
-        chosen = _drawn(clusters, count, np.random.default_rng([seed, client]))
+        patients = np.arange(size) if federation.patient_of is None else federation.patient_of[own]
+        chosen = _drawn(patients, count, np.random.default_rng([seed, client]))
         if chosen.all():
-            raise ValueError(
-                f'--validation={share}: all {size} examples of client {client} are of one group (slide, patient), '
-                'which cannot be both validated and trained on; choose --validation=0 or clients of more groups'
+            raise UserError(
+                f'`validation`={share}: all {size} examples of client {client} are of one patient, '
+                'which cannot be both validated and trained on; choose `validation`=0 or clients of more patients'
             )
         train.append(own[~chosen])
         held.append(own[chosen])
@@ -39,9 +40,9 @@ def with_validation(federation: Federation, share: float, seed: int = 0) -> Fede
     return dataclasses.replace(federation, index=index, sizes=sizes, validation=sets)
 
 
-def _drawn(clusters: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Which examples belong to the first clusters, in a random order, that are no more than ``count`` examples."""
-    _, cluster, sizes = np.unique(clusters, return_inverse=True, return_counts=True)
+def _drawn(patients: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
+    """Which examples are of the first patients, in a random order, that have at most ``count`` examples together."""
+    _, patient, sizes = np.unique(patients, return_inverse=True, return_counts=True)
     order = rng.permutation(len(sizes))
     fitting = int(np.sum(np.cumsum(sizes[order]) <= count))
-    return np.isin(cluster, order[: max(1, fitting)])
+    return np.isin(patient, order[: max(1, fitting)])

@@ -13,10 +13,13 @@ import jax.numpy as jnp
 import optax
 
 from fedjax_fair.core import tree
-from fedjax_fair.core.types import Algorithm, Array, Cohort, FedState, Method, PyTree
+from fedjax_fair.core.hooks import LossFn, Reported
+from fedjax_fair.core.method import Aux, Context, Method, View
+from fedjax_fair.core.types import Algorithm, Array, Batch, Cohort, FedState, PyTree, Run, Variables
 from fedjax_fair.ops import gram, principal_axes
+from fedjax_fair.registry import register
 
-NAME = 'drift'
+DRIFT = 'track_drift'
 
 
 class Conflicts(NamedTuple):
@@ -37,8 +40,8 @@ class Conflicts(NamedTuple):
 def conflicts(vectors: PyTree, mask: Array | None = None) -> Conflicts:
     """Pairwise facts about stacked updates or gradients (leaves ``[C, ...]``), all from their Gram matrix.
 
-    >>> found = conflicts(jnp.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 2.0]]))
-    >>> round(float(found.rate), 3), found.spectrum.round(3).tolist(), round(float(found.dissimilarity), 3)
+    >>> facts = conflicts(jnp.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 2.0]]))
+    >>> round(float(facts.rate), 3), facts.spectrum.round(3).tolist(), round(float(facts.dissimilarity), 3)
     (0.333, [4.0, 2.0, 0.0], 2.236)
     """
     leaf = jax.tree.leaves(vectors)[0]
@@ -60,6 +63,7 @@ def conflicts(vectors: PyTree, mask: Array | None = None) -> Conflicts:
     )
 
 
+@register.diagnostic
 def watch_conflicts() -> list[Method]:
     """Watches how clients' updates pull against each other in every round.
 
@@ -71,21 +75,21 @@ def watch_conflicts() -> list[Method]:
     ['watch_conflicts']
     """
 
-    def init(variables, run):
+    def init(variables: Variables, run: Run) -> tuple[PyTree, PyTree]:
         rounds, clients = run.rounds, run.num_clients
         shapes = {'rate': (rounds,), 'spectrum': (rounds, clients), 'cosines': (rounds, clients, clients)}
         return {name: jnp.full(shape, jnp.nan) for name, shape in shapes.items()}, None
 
-    def commit(view, updates, weights, update):
-        found, seen = conflicts(view.sent, view.mask), view.server
-        places = jnp.where(view.mask, view.ids, view.run.num_clients)
+    def commit(view: View, updates: PyTree, weights: Array, update: PyTree) -> tuple[PyTree, PyTree]:
+        facts, seen = conflicts(view.sent, view.mask), view.server
+        places = view.places
         slots = jnp.arange(len(places))
-        axes = jnp.zeros(view.run.num_clients, found.spectrum.dtype).at[slots].set(found.spectrum, mode='drop')
+        axes = jnp.zeros(view.run.num_clients, facts.spectrum.dtype).at[slots].set(facts.spectrum, mode='drop')
         pairs = view.round, places[:, None], places[None, :]
         return {
-            'rate': seen['rate'].at[view.round].set(found.rate.astype(seen['rate'].dtype), mode='drop'),
+            'rate': seen['rate'].at[view.round].set(facts.rate.astype(seen['rate'].dtype), mode='drop'),
             'spectrum': seen['spectrum'].at[view.round].set(axes.astype(seen['spectrum'].dtype), mode='drop'),
-            'cosines': seen['cosines'].at[pairs].set(found.cosines.astype(seen['cosines'].dtype), mode='drop'),
+            'cosines': seen['cosines'].at[pairs].set(facts.cosines.astype(seen['cosines'].dtype), mode='drop'),
         }, None
 
     return [Method('watch_conflicts', needs_all=True, init=init, commit=commit)]
@@ -93,39 +97,50 @@ def watch_conflicts() -> list[Method]:
 
 def client_gradients(algorithm: Algorithm, state: FedState, cohort: Cohort) -> PyTree:
     """``[C, ...]``: each client's gradient of its mean plain loss over its training set at the model it is sent."""
-    found = algorithm.measure(state, cohort, lambda ctx: ctx.loss_and_gradient(ctx.variables)[1])
-    return tree.take_rows(found, cohort.ids)
+    gradients = algorithm.measure(state, cohort, lambda ctx: ctx.loss_and_gradient(ctx.variables)[1])
+    return tree.take_rows(gradients, cohort.ids)
 
 
+@register.diagnostic
 def track_drift() -> list[Method]:
-    """Measure how far clients stray in local training; changes nothing else.
+    """Measures how far clients stray from the global model in local training.
 
-    Row: ``(1/K) sum_k ||w_k - W||^2`` over the ``K`` steps of the client's last round, over trainable parameters.
+    Row ``track_drift`` is ``(1/K) sum_k ||w_k - W||^2`` over the ``K`` steps of the client's last round, over trainable
+    parameters. Training is not changed.
     """
 
-    def squared(variables, start):
+    def squared(variables: Variables, start: Variables) -> Array:
         return optax.tree.norm(optax.tree.sub(variables['params'], start['params']), squared=True)
 
-    def loss(inner):
-        def watched(ctx, variables, batch):
+    def init(variables: Variables, run: Run) -> tuple[PyTree, PyTree]:
+        return None, jnp.zeros(())
+
+    def start(ctx: Context) -> PyTree:
+        return jnp.zeros(())
+
+    def observe(ctx: Context, scratch: PyTree, batch: Batch, aux: Aux, last: Array) -> PyTree:
+        return scratch + ctx.noted(aux)
+
+    def loss(inner: LossFn) -> LossFn:
+        def watched(ctx: Context, variables: Variables, batch: Batch) -> tuple[Array, Aux]:
             value, aux = inner(ctx, variables, batch)
             here = jax.lax.stop_gradient(squared(variables, ctx.variables))
-            return value, aux._replace(notes={**aux.notes, NAME: here})
+            return value, ctx.note(aux, here)
 
         return watched
 
-    def report(ctx, scratch, before, after):
+    def report(ctx: Context, scratch: PyTree, before: Variables, after: Variables) -> tuple[PyTree, Reported]:
         # Where a step starts the one before has ended; only the last one's end is missing.
         steps = jnp.maximum(ctx.steps, 1)
         return (scratch + squared(after, before)) / steps.astype(scratch.dtype), {}
 
     return [
         Method(
-            NAME,
-            init=lambda variables, run: (None, jnp.zeros(())),
-            start=lambda ctx: jnp.zeros(()),
+            DRIFT,
+            init=init,
+            start=start,
             loss=loss,
-            observe=lambda ctx, scratch, batch, aux, last: scratch + aux.notes[NAME],
+            observe=observe,
             report=report,
         )
     ]
@@ -133,8 +148,8 @@ def track_drift() -> list[Method]:
 
 def mean_drift(state: FedState, cohort: Cohort) -> Array:
     """Gamma of the round just finished: the mean drift of the cohort, of an algorithm built with track_drift."""
-    if NAME not in state.clients:
+    if DRIFT not in state.clients:
         raise ValueError('mean_drift needs track_drift() among the methods of the algorithm')
-    own = tree.take_rows(state.clients[NAME], cohort.ids)
+    own = tree.take_rows(state.clients[DRIFT], cohort.ids)
     here = cohort.mask & jnp.any(cohort.ex_mask, 1)
     return jnp.sum(jnp.where(here, own, 0)) / jnp.maximum(jnp.sum(here.astype(own.dtype)), 1)

@@ -11,10 +11,13 @@ import jax
 import jax.numpy as jnp
 
 from fedjax_fair.core import tree
-from fedjax_fair.core.types import Algorithm, Array, Cohort, FedState, Method
+from fedjax_fair.core.hooks import Reported
+from fedjax_fair.core.method import Context, Method
+from fedjax_fair.core.types import Algorithm, Array, Cohort, FedState, PyTree, Run, Variables
 from fedjax_fair.ops.products import precise
+from fedjax_fair.registry import register
 
-NAME = 'local_models'
+LOCAL_MODELS = 'keep_local_models'
 
 
 class Decomposition(NamedTuple):
@@ -52,15 +55,24 @@ def decompose(losses: Array, global_losses: Array, shares: Array) -> Decompositi
     return Decomposition(local, spread - local, shares @ global_losses - spread)
 
 
+@register.diagnostic
 def keep_local_models() -> list[Method]:
-    """Every client's last trained model as a row, for :func:`loss_decomposition`; changes nothing else."""
+    """Keeps every client's last trained model as a row, for :func:`loss_decomposition`; training is not changed."""
     return [
         Method(
-            NAME,
-            init=lambda variables, run: (None, variables),
-            report=lambda ctx, scratch, before, after: (after, {}),
+            LOCAL_MODELS,
+            init=_init,
+            report=_report,
         )
     ]
+
+
+def _init(variables: Variables, run: Run) -> tuple[PyTree, PyTree]:
+    return None, variables
+
+
+def _report(ctx: Context, scratch: PyTree, before: Variables, after: Variables) -> tuple[PyTree, Reported]:
+    return after, {}
 
 
 def loss_decomposition(algorithm: Algorithm, state: FedState, cohort: Cohort, chunk: int | None = 1) -> Decomposition:
@@ -69,15 +81,15 @@ def loss_decomposition(algorithm: Algorithm, state: FedState, cohort: Cohort, ch
     All ``m`` local models and the new global one are scored on all ``m`` training sets, plain losses in evaluation
     mode: ``m^2 + m`` passes as one program, clients spread as in training and ``chunk`` models at a time on each.
     """
-    if NAME not in state.clients:
+    if LOCAL_MODELS not in state.clients:
         raise ValueError('loss_decomposition needs keep_local_models() among the methods of the algorithm')
-    models = tree.take_rows(state.clients[NAME], cohort.ids)
+    models = tree.take_rows(state.clients[LOCAL_MODELS], cohort.ids)
 
-    def on_own_data(ctx, models):
+    def on_own_data(ctx: Context, models: PyTree) -> tuple[Array, Array]:
         return jax.lax.map(ctx.loss, models, batch_size=chunk), ctx.loss(ctx.variables)
 
-    found = algorithm.measure(state, cohort, on_own_data, models)
-    losses, global_losses = tree.take_rows(found, cohort.ids)
+    measured = algorithm.measure(state, cohort, on_own_data, models)
+    losses, global_losses = tree.take_rows(measured, cohort.ids)
     n = jnp.where(cohort.mask, jnp.sum(cohort.ex_mask.astype(losses.dtype), 1), 0)
     shares = n / jnp.maximum(jnp.sum(n), 1)
     present = shares > 0

@@ -1,74 +1,55 @@
-"""FedHEAL: parameters a client moves to and fro do not count, and clients that are moved far count more."""
+"""FedHEAL: parameters a client moves to and fro do not count, and clients with larger updates count more."""
 
 from __future__ import annotations
+
+from typing import Annotated, Any, Literal
 
 import jax
 import jax.numpy as jnp
 
 from fedjax_fair.core import tree
-from fedjax_fair.core.types import Array, Method, PyTree
-from fedjax_fair.methods.options import one_of
-from fedjax_fair.methods.weights import NEVER, remember_nothing
+from fedjax_fair.core.hooks import Reported
+from fedjax_fair.core.method import Method, Stage, View
+from fedjax_fair.core.types import Array, PyTree, Run, Variables, default_float
+from fedjax_fair.methods.weighting import NEVER, keep_rows, log_of, no_weight_yet
 from fedjax_fair.ops.consistency import consistent, counted
+from fedjax_fair.options import Share, between
+from fedjax_fair.registry import register
 
-# Every switch: what the authors' code does, what the paper says, and other choices.
-SWITCHES = {
+Reading = Literal['code', 'paper']
+# Switches whose default depends on the reading: first what the authors' code does, then what the paper says.
+MaskHistory = Literal['before', 'including']
+MaskComparison = Literal['>', '>=']
+ZeroSign = Literal['down', 'up']
+Distance = Literal['tensors', 'squared', 'l2']
+WeightState = Literal['sum', 'normalised']
+FirstWeight = Literal['uniform', 'sizes']
+READINGS: dict[str, tuple[str, str]] = {
     'mask_history': ('before', 'including'),
     'mask_cmp': ('>', '>='),
     'zero_sign': ('down', 'up'),
-    'distance': ('tensors', 'squared', 'l2'),
+    'distance': ('tensors', 'squared'),
     'weight_state': ('sum', 'normalised'),
     'p_init': ('uniform', 'sizes'),
 }
-OTHERS = {
-    'distance_scope': ('trainable', 'all'),
-    'no_important': ('keep', 'mean'),
-    'bn_stats': ('masked', 'mean'),
-}
-READINGS = ('code', 'paper')
+Threshold = Annotated[float, between(-1, 1)]
 
 
-def _chosen(owner: str, semantics: str, **given: str) -> dict[str, str]:
-    """Every switch with its value; an empty one is what ``semantics`` says."""
-    one_of(owner, semantics=(semantics, READINGS))
-    one_of(owner, **{n: (v, SWITCHES.get(n) or OTHERS[n]) for n, v in given.items() if v or n in OTHERS})
-    place = READINGS.index(semantics)
-    return {name: value or SWITCHES[name][place] for name, value in given.items()}
+def _read(semantics: Reading, **given: str | None) -> dict[str, str]:
+    """The switches that are given, and for the others what the authors' code or the paper says."""
+    place = 0 if semantics == 'code' else 1
+    return {name: value or READINGS[name][place] for name, value in given.items()}
 
 
-def _counts_or_shares(compat_partial: bool):
-    """What a client row remembers of its signs: bytes, or the running shares of the authors' code."""
-
-    def init(variables, run):
-        kind = jnp.zeros(0).dtype if compat_partial else jnp.uint8
-        past = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, kind), variables)
-        return None, {'past': past, 'seen': jnp.zeros((), jnp.uint8)}
-
-    def same(past, seen, sign):
-        """How often, or what share of the time, the sign was as it is now; of how many."""
-        if compat_partial:
-            return jnp.where(sign, past, 1 - past), jnp.ones_like(past)
-        counts = past.astype(jnp.int32), tree.per_row(seen, past).astype(jnp.int32)
-        return jnp.where(sign, counts[0], counts[1] - counts[0]), counts[1]
-
-    def after(past, seen, sign, round_):
-        """The row's entry for one leaf after this round."""
-        if compat_partial:  # divides by the number of the round, whether the client took part in all of them or not
-            number = round_.astype(past.dtype)
-            return (past * number + sign.astype(past.dtype)) / (number + 1)
-        return counted(past, tree.per_row(seen, past), sign)[0]
-
-    return init, same, after
-
-
+@register.recipe
 def fphl(
-    tau: float = 0.3,
-    semantics: str = 'code',
-    mask_history: str = '',
-    mask_cmp: str = '',
-    zero_sign: str = '',
-    no_important: str = 'keep',
-    bn_stats: str = 'masked',
+    tau: Threshold = 0.3,
+    semantics: Reading = 'code',
+    mask_history: MaskHistory | None = None,
+    mask_cmp: MaskComparison | None = None,
+    zero_sign: ZeroSign | None = None,
+    no_important: Literal['keep', 'mean'] = 'keep',
+    bn_stats: Literal['masked', 'mean'] = 'masked',
     compat_partial: bool = False,
 ) -> list[Method]:
     """FedHEAL's parameter masks: what a client moves now one way, now the other, is left out of the mean.
@@ -92,80 +73,103 @@ def fphl(
     >>> [method.name for method in fphl(0.4)]
     ['fphl']
     """
-    on = _chosen(
-        'fphl',
-        semantics,
-        mask_history=mask_history,
-        mask_cmp=mask_cmp,
-        zero_sign=zero_sign,
-        no_important=no_important,
-        bn_stats=bn_stats,
-    )
-    strict, including = on['mask_cmp'] == '>', on['mask_history'] == 'including'
-    init, same, after = _counts_or_shares(compat_partial)
+    on = _read(semantics, mask_history=mask_history, mask_cmp=mask_cmp, zero_sign=zero_sign)
 
-    def revise(view, updates):
-        row = view.rows
-        first = row['seen'] == 0
+    def init(variables: Variables, run: Run) -> tuple[PyTree, PyTree]:
+        return _no_signs_yet(variables, compat_partial)
 
-        def of_leaf(update, past):
-            sign = update <= 0 if on['zero_sign'] == 'down' else update < 0
-            new = after(past, row['seen'], sign, view.round)
-            times, seen = same(past, row['seen'], sign)
-            if including and compat_partial:
-                times = jnp.where(sign, new, 1 - new)
-            elif including:
-                times, seen = times + 1, seen + 1
-            kept = consistent(times, seen, tau, strict)
-            return kept if including else kept | tree.per_row(first, kept), new
-
-        both = jax.tree.map(of_leaf, updates, row['past'])
-        kept, past = jax.tree.transpose(jax.tree.structure(updates), None, both)
+    def revise(view: View, updates: PyTree) -> tuple[PyTree, Reported]:
+        kept, row = _masks(view, updates, tau, on, compat_partial)
         if bn_stats == 'mean':
             kept = {k: v if k == 'params' else jax.tree.map(jnp.ones_like, v) for k, v in kept.items()}
-        seen = counted(row['seen'], row['seen'], jnp.array(False))[1]
         masked = jax.tree.map(lambda k, u: jnp.where(k, u, 0), kept, updates)
         whole = {'unmasked': updates} if no_important == 'mean' else {}
-        return masked, {'kept': kept, 'fphl_row': {'past': past, 'seen': seen}, **whole}
+        return masked, {'kept': kept, 'row': row, **whole}
 
-    def reduce(view, updates, weights):
-        def mean(update, kept, *unmasked):
-            total, mass = (tree.weighted_sum(weights, leaf) for leaf in (update, kept.astype(update.dtype)))
-            otherwise = tree.weighted_sum(weights, *unmasked) if unmasked else 0
-            return jnp.where(mass > 0, total / jnp.where(mass > 0, mass, 1), otherwise)
-
-        rest = [view.reports['unmasked']] if no_important == 'mean' else []
-        return jax.tree.map(mean, updates, view.reports['kept'], *rest)
-
-    def commit(view, updates, weights, update):
-        return None, view.reports['fphl_row']
-
-    return [Method('fphl', init=init, revise=revise, reduce=reduce, commit=commit, whole=True)]
+    return [
+        Method(
+            'fphl',
+            stage=Stage.UPDATE,
+            init=init,
+            revise=revise,
+            reduce=_mean_of_kept,
+            commit=keep_rows(lambda view: view.reports['row']),
+            whole=True,
+        )
+    ]
 
 
-def _distances(updates: PyTree, distance: str) -> Array:
-    """How far each client's update reaches, ``[C]``."""
-    squares = jnp.stack([jnp.sum(leaf**2, tuple(range(1, leaf.ndim))) for leaf in jax.tree.leaves(updates)])
-    if distance == 'tensors':
-        return jnp.sum(jnp.sqrt(squares), 0)
-    total = jnp.sum(squares, 0)
-    return total if distance == 'squared' else jnp.sqrt(total)
+def _no_signs_yet(variables: Variables, compat_partial: bool) -> tuple[PyTree, PyTree]:
+    """Per client one byte for every parameter, or the running share of the authors' code."""
+    kind = default_float() if compat_partial else jnp.uint8
+    past = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, kind), variables)
+    return None, {'past': past, 'seen': jnp.zeros((), jnp.uint8)}
 
 
+def _masks(view: View, updates: PyTree, tau: Any, on: dict[str, str], compat_partial: bool) -> tuple[PyTree, PyTree]:
+    """Which parameters of which client count, and the rows after this round."""
+    row, including = view.rows, on['mask_history'] == 'including'
+    first = row['seen'] == 0
+
+    def of_leaf(update: Array, past: Array) -> tuple[Array, Array]:
+        sign = update <= 0 if on['zero_sign'] == 'down' else update < 0
+        new = _signs_after(past, row['seen'], sign, view.round, compat_partial)
+        times, seen = _same_sign(past, row['seen'], sign, compat_partial)
+        if including and compat_partial:
+            times = jnp.where(sign, new, 1 - new)
+        elif including:
+            times, seen = times + 1, seen + 1
+        kept = consistent(times, seen, tau, on['mask_cmp'] == '>')
+        return kept if including else kept | tree.per_row(first, kept), new
+
+    both = jax.tree.map(of_leaf, updates, row['past'])
+    kept, past = jax.tree.transpose(jax.tree.structure(updates), None, both)
+    return kept, {'past': past, 'seen': counted(row['seen'], row['seen'], jnp.array(False))[1]}
+
+
+def _same_sign(past: Array, seen: Array, sign: Array, compat_partial: bool) -> tuple[Array, Array]:
+    """How often, or what share of the time, the sign was as it is now; of how many."""
+    if compat_partial:
+        return jnp.where(sign, past, 1 - past), jnp.ones_like(past)
+    counts = past.astype(jnp.int32), tree.per_row(seen, past).astype(jnp.int32)
+    return jnp.where(sign, counts[0], counts[1] - counts[0]), counts[1]
+
+
+def _signs_after(past: Array, seen: Array, sign: Array, round: Array, compat_partial: bool) -> Array:
+    """The row's entry for one leaf after this round."""
+    if compat_partial:  # divides by the number of the round, whether the client took part in all of them or not
+        number = round.astype(past.dtype)
+        return (past * number + sign.astype(past.dtype)) / (number + 1)
+    return counted(past, tree.per_row(seen, past), sign)[0]
+
+
+def _mean_of_kept(view: View, updates: PyTree, weights: Array) -> PyTree:
+    """Every parameter's mean over the clients that keep it; where nobody does, 0 or the mean of all."""
+
+    def mean(update: Array, kept: Array, *unmasked: Array) -> Array:
+        total, mass = (tree.weighted_sum(weights, leaf) for leaf in (update, kept.astype(update.dtype)))
+        otherwise = tree.weighted_sum(weights, *unmasked) if unmasked else 0
+        return jnp.where(mass > 0, total / jnp.where(mass > 0, mass, 1), otherwise)
+
+    rest = [view.reports['unmasked']] if 'unmasked' in view.reports else []
+    return jax.tree.map(mean, updates, view.reports['kept'], *rest)
+
+
+@register.recipe
 def fael(
-    beta: float = 0.4,
-    semantics: str = 'code',
-    distance: str = '',
-    distance_scope: str = 'trainable',
-    weight_state: str = '',
-    p_init: str = '',
+    beta: Share = 0.4,
+    semantics: Reading = 'code',
+    distance: Distance | None = None,
+    distance_scope: Literal['trainable', 'all'] = 'trainable',
+    weight_state: WeightState | None = None,
+    p_init: FirstWeight | None = None,
     compat_partial: bool = False,
 ) -> list[Method]:
-    """FedHEAL's client weights: those the shared model has to go far for count more, with momentum.
+    """FedHEAL's client weights: clients with larger updates get larger weights, smoothed by momentum.
 
     ``dP_m <- (1 - beta) dP_m + beta d_m / sum_j d_j``, ``P_m <- P_m + dP_m``, weights ``P_m / sum_j P_j``, with sums
-    over the cohort. ``d_m`` adds up the norms of the tensors of the update, as :func:`fphl` masked it where that is
-    listed after this (``distance='squared'``: one squared norm, ``'l2'``: one norm; ``distance_scope='all'``: with
+    over the cohort. ``d_m`` adds up the norms of the tensors of the update, as :func:`fphl` masks it where the recipe
+    has both (``distance='squared'``: one squared norm, ``'l2'``: one norm; ``distance_scope='all'``: with
     batch statistics). ``beta = 0`` keeps the first weights, ``1 / |S|`` of a client's first cohort or its share of
     all examples (``p_init='sizes'``: FedAvg under full participation); ``beta = 1`` has no momentum.
 
@@ -178,70 +182,81 @@ def fael(
     >>> [method.name for method in fael(0.4)]
     ['fael']
     """
-    on = _chosen(
-        'fael', semantics, distance=distance, distance_scope=distance_scope, weight_state=weight_state, p_init=p_init
-    )
+    on = _read(semantics, distance=distance, weight_state=weight_state, p_init=p_init)
 
-    def init(variables, run):
-        weight = remember_nothing(variables, run)[1]
-        return (jnp.zeros(run.num_clients) if compat_partial else None), {
-            'weight': weight,
-            'change': jnp.zeros_like(weight),
-        }
+    def init(variables: Variables, run: Run) -> tuple[PyTree, PyTree]:
+        weight = no_weight_yet(variables, run)[1]
+        row = {'weight': weight, 'change': jnp.zeros_like(weight)}
+        return (jnp.zeros(run.num_clients) if compat_partial else None), row
 
-    def revise(view, updates):
+    def revise(view: View, updates: PyTree) -> tuple[PyTree, Reported]:
         seen = updates if distance_scope == 'all' else updates['params']
         return updates, {'distance': _distances(seen, on['distance']).astype(view.n.dtype)}
 
-    def known(view):
-        """The last distance of every client there was, this round's included."""
-        places = jnp.where(view.mask, view.ids, view.run.num_clients)
-        return view.server.at[places].set(view.reports['distance'].astype(view.server.dtype), mode='drop')
+    def moved(view: View) -> tuple[Array, Array]:
+        return _moved_weights(view, beta, on['p_init'] == 'sizes', compat_partial)
 
-    def moved(view):
-        far = view.reports['distance']
-        if compat_partial:
-            total = jnp.sum(known(view)).astype(far.dtype)
-            share = far / jnp.where(total == 0, 1, total)
-        else:
-            share = view.shares(far)
-        start = 1 / jnp.maximum(view.count, 1)
-        if on['p_init'] == 'sizes':
-            sizes = jnp.asarray(view.run.sizes, view.n.dtype)
-            start = jnp.take(sizes / jnp.maximum(jnp.sum(sizes), 1), view.ids, mode='clip')
-        change = (1 - beta) * view.rows['change'] + beta * share
-        return jnp.where(view.rows['weight'] == NEVER, start, view.rows['weight']) + change, change
-
-    def commit(view, updates, weights, update):
+    def commit(view: View, updates: PyTree, weights: Array, update: PyTree) -> tuple[PyTree, PyTree]:
         weight, change = moved(view)
         weight = view.shares(weight) if on['weight_state'] == 'normalised' else weight
-        return known(view) if compat_partial else None, {'weight': weight, 'change': change}
+        return _last_distances(view) if compat_partial else None, {'weight': weight, 'change': change}
 
     return [
         Method(
             'fael',
+            stage=Stage.WEIGHT,
             init=init,
             revise=revise,
-            score=lambda view, updates: jnp.log(moved(view)[0]),
+            score=log_of(lambda view: moved(view)[0]),
             commit=commit,
             whole=True,
         )
     ]
 
 
+def _distances(updates: PyTree, distance: str) -> Array:
+    """How far each client's update reaches, ``[C]``."""
+    squares = jnp.stack([jnp.sum(leaf**2, tuple(range(1, leaf.ndim))) for leaf in jax.tree.leaves(updates)])
+    if distance == 'tensors':
+        return jnp.sum(jnp.sqrt(squares), 0)
+    total = jnp.sum(squares, 0)
+    return total if distance == 'squared' else jnp.sqrt(total)
+
+
+def _last_distances(view: View) -> Array:
+    """The last distance of every client there was, this round's included."""
+    return view.scatter(view.server, view.reports['distance'].astype(view.server.dtype))
+
+
+def _moved_weights(view: View, beta: Any, by_size: bool, compat_partial: bool) -> tuple[Array, Array]:
+    """``P_m`` and ``dP_m`` of the cohort after this round."""
+    far = view.reports['distance']
+    share = view.shares(far)
+    if compat_partial:
+        total = jnp.sum(_last_distances(view)).astype(far.dtype)
+        share = far / jnp.where(total == 0, 1, total)
+    start = 1 / jnp.maximum(view.count, 1)
+    if by_size:
+        sizes = jnp.asarray(view.run.sizes, view.n.dtype)
+        start = jnp.take(sizes / jnp.maximum(jnp.sum(sizes), 1), view.ids, mode='clip')
+    change = (1 - beta) * view.rows['change'] + beta * share
+    return jnp.where(view.rows['weight'] == NEVER, start, view.rows['weight']) + change, change
+
+
+@register.recipe
 def fedheal(
-    tau: float = 0.3,
-    beta: float = 0.4,
-    semantics: str = 'code',
-    mask_history: str = '',
-    mask_cmp: str = '',
-    zero_sign: str = '',
-    distance: str = '',
-    distance_scope: str = 'trainable',
-    weight_state: str = '',
-    p_init: str = '',
-    no_important: str = 'keep',
-    bn_stats: str = 'masked',
+    tau: Threshold = 0.3,
+    beta: Share = 0.4,
+    semantics: Reading = 'code',
+    mask_history: MaskHistory | None = None,
+    mask_cmp: MaskComparison | None = None,
+    zero_sign: ZeroSign | None = None,
+    distance: Distance | None = None,
+    distance_scope: Literal['trainable', 'all'] = 'trainable',
+    weight_state: WeightState | None = None,
+    p_init: FirstWeight | None = None,
+    no_important: Literal['keep', 'mean'] = 'keep',
+    bn_stats: Literal['masked', 'mean'] = 'masked',
     compat_partial: bool = False,
 ) -> list[Method]:
     """FedHEAL: parameter masks by consistency and client weights by distance, on any base.

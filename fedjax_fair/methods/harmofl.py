@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+from typing import Any, Literal
+
 import jax
 import jax.numpy as jnp
 
-from fedjax_fair.core.types import Method
-from fedjax_fair.methods.options import one_of
-from fedjax_fair.methods.sharpness import at_the_worst_point
-from fedjax_fair.methods.weights import uniform
+from fedjax_fair.core.hooks import Reported
+from fedjax_fair.core.method import Context, Method, Stage, View
+from fedjax_fair.core.types import Array, PyTree, Run, Variables
+from fedjax_fair.errors import UserError
+from fedjax_fair.methods.fedavg import uniform
+from fedjax_fair.methods.fedism import POINT
+from fedjax_fair.methods.wrappers import taken_by
 from fedjax_fair.ops import amplitude_normalize, mean_amplitude, sam_gradient
-from fedjax_fair.ops.spectral import checked_band
+from fedjax_fair.ops.spectral import Band, checked_band
+from fedjax_fair.options import NonNegative, Share
+from fedjax_fair.registry import register
 
-SEEDS = ('first_batch', 'zero', 'frozen_first_batch')
-TIMES = ('first_round', 'every_round')
+Seed = Literal['first_batch', 'zero', 'frozen_first_batch']
 
 
+@register.recipe
 def amp_norm(
-    band: str = 'full', decay: float = 0.1, seed: str = 'first_batch', communicate: str = 'first_round'
+    band: str = 'full',
+    decay: Share = 0.1,
+    seed: Seed = 'first_batch',
+    communicate: Literal['first_round', 'every_round'] = 'first_round',
 ) -> list[Method]:
     """Amplitude normalisation: all images get the amplitude spectrum that the clients have on average.
 
@@ -35,34 +45,21 @@ def amp_norm(
     Reference: Jiang et al., HarmoFL: Harmonizing Local and Global Drifts in Federated Learning on Heterogeneous Medical
     Images, AAAI 2022, Eqs. 2 to 4.
     """
-    one_of('amp_norm', seed=(seed, SEEDS), communicate=(communicate, TIMES))
-    width = checked_band(band)
+    width = _width('amp_norm', band)
 
-    def settled(server):
+    def settled(server: PyTree) -> Any:
         return server['known'] if communicate == 'first_round' else False
 
-    def init(variables, run):
-        shape = run.example.shape
-        if len(shape) != 3:
-            raise ValueError(f'amp_norm needs images of height, width and channels, not inputs of shape {shape}')
-        return {'amplitude': jnp.zeros(shape), 'known': jnp.array(False)}, None
-
-    def moved(ctx, scratch, x):
-        """The running amplitude after one batch more."""
-        now = mean_amplitude(x, ctx.mask).astype(scratch['amplitude'].dtype)
-        later = scratch['amplitude']
-        if seed != 'frozen_first_batch':
-            later = (1 - decay) * later + decay * now
-        first = later if seed == 'zero' else now
-        return {'amplitude': jnp.where(scratch['known'], later, first), 'known': jnp.array(True)}
-
-    def transform(ctx, scratch, x):
+    def transform(ctx: Context, scratch: PyTree, x: Array) -> tuple[Array, PyTree]:
         if ctx.train:  # nothing is measured any more once the amplitude is settled
-            scratch = jax.lax.cond(settled(ctx.server), lambda: scratch, lambda: moved(ctx, scratch, x))
+            moved = _moved_amplitude
+            scratch = jax.lax.cond(
+                settled(ctx.server), lambda: scratch, lambda: moved(scratch, x, ctx.mask, decay, seed)
+            )
         normalised = amplitude_normalize(x, scratch['amplitude'], band=width)
         return jnp.where(scratch['known'], normalised, x), scratch
 
-    def commit(view, updates, weights, update):
+    def commit(view: View, updates: PyTree, weights: Array, update: PyTree) -> tuple[PyTree, PyTree]:
         mean = view.mean(view.reports['amplitude'])
         return {
             'amplitude': jnp.where(settled(view.server), view.server['amplitude'], mean),
@@ -72,17 +69,52 @@ def amp_norm(
     return [
         Method(
             'amp_norm',
-            init=init,
-            start=lambda ctx: ctx.server,
+            stage=Stage.INPUT,
+            init=_no_amplitude_yet,
+            start=_start,
             transform=transform,
-            report=lambda ctx, scratch, before, after: (None, {'amplitude': scratch['amplitude']}),
+            report=_report,
             commit=commit,
             broadcasts=True,
         )
     ]
 
 
-def perturb(alpha: float = 0.05) -> list[Method]:
+def _width(owner: str, band: str) -> Band:
+    """The band as :func:`~fedjax_fair.ops.amplitude_normalize` takes it; ``owner`` is whose option it is."""
+    try:
+        return checked_band(band)
+    except ValueError:
+        raise UserError(f"`{owner}.band`={band!r} is not one of 'full', 'dc' or a number from 0 to 0.5") from None
+
+
+def _no_amplitude_yet(variables: Variables, run: Run) -> tuple[PyTree, PyTree]:
+    shape = run.example.shape
+    if len(shape) != 3:
+        raise UserError(f'amp_norm needs images of height, width and channels, not inputs of shape {shape}')
+    return {'amplitude': jnp.zeros(shape), 'known': jnp.array(False)}, None
+
+
+def _start(ctx: Context) -> PyTree:
+    return ctx.server
+
+
+def _report(ctx: Context, scratch: PyTree, before: Variables, after: Variables) -> tuple[PyTree, Reported]:
+    return None, {'amplitude': scratch['amplitude']}
+
+
+def _moved_amplitude(scratch: PyTree, x: Array, mask: Array | None, decay: Any, seed: Seed) -> PyTree:
+    """The running amplitude after one more batch."""
+    now = mean_amplitude(x, mask).astype(scratch['amplitude'].dtype)
+    later = scratch['amplitude']
+    if seed != 'frozen_first_batch':
+        later = (1 - decay) * later + decay * now
+    first = later if seed == 'zero' else now
+    return {'amplitude': jnp.where(scratch['known'], later, first), 'known': jnp.array(True)}
+
+
+@register.recipe
+def perturb(alpha: NonNegative = 0.05) -> list[Method]:
     """Weight perturbation: clients follow the gradient at ``w + alpha g / ||g||`` (SAM; two passes per step).
 
     See :func:`~fedjax_fair.ops.sam_gradient`; ``alpha = 0`` is plain training. Weight decay takes no part in the
@@ -90,28 +122,34 @@ def perturb(alpha: float = 0.05) -> list[Method]:
 
     Reference: see :func:`amp_norm`, Eq. 6.
     """
-    return [Method('perturb', grad=at_the_worst_point(lambda ctx, at, params: sam_gradient(at, params, alpha)))]
+    sam = taken_by(lambda ctx, at, params: sam_gradient(at, params, alpha))
+    return [Method('perturb', stage=Stage.POINT, claims=(POINT,), grad=sam)]
 
 
-def harmofl(alpha: float = 0.05, decay: float = 0.1, band: str = 'full', keep_optimizer: bool = True) -> list[Method]:
+@register.recipe
+def harmofl(
+    alpha: NonNegative = 0.05, decay: Share = 0.1, band: str = 'full', keep_optimizer: bool = True
+) -> list[Method]:
     """HarmoFL as the paper has it: amplitude normalisation and weight perturbation, one client one vote.
 
     :func:`amp_norm` (``decay``, ``band``) and :func:`perturb` (``alpha``). Optimisers of clients live on from round to
-    round, as in the published code, unless ``keep_optimizer`` is false, whatever the setting of that name says.
+    round, as in the published code, unless ``keep_optimizer=False``; this overrides the setting ``keep_optimizer``.
     ``amp_norm+uniform`` and ``perturb+uniform`` are its two halves.
     """
+    _width('harmofl', band)
     return _harmofl(amp_norm(band, decay), alpha, keep_optimizer)
 
 
-def harmofl_release(alpha: float = 0.05, keep_optimizer: bool = True) -> list[Method]:
+@register.recipe
+def harmofl_release(alpha: NonNegative = 0.05, keep_optimizer: bool = True) -> list[Method]:
     """HarmoFL as its published code has it: of the amplitude only the zero frequency, that of the first batch.
 
     All that amplitude normalisation does then is to give every channel the mean that channels have on average. The
-    published networks normalise by the statistics of the batch at hand, at test too: ``--norm=stateless``.
+    published networks normalise by the statistics of the batch at hand, at test too: ``norm=stateless``.
     """
     return _harmofl(amp_norm('dc', seed='frozen_first_batch'), alpha, keep_optimizer)
 
 
-def _harmofl(harmonized: list[Method], alpha, keep_optimizer: bool) -> list[Method]:
+def _harmofl(harmonized: list[Method], alpha: Any, keep_optimizer: bool) -> list[Method]:
     local = {'keep_optimizer': keep_optimizer}
     return [*harmonized, *(m._replace(local=local) for m in perturb(alpha)), *uniform()]

@@ -5,6 +5,7 @@ from fedjax_fair.metrics.classification import (
     auc_ovo_macro,
     auc_ovr_macro,
     balanced_accuracy,
+    classification,
     confusion,
     ovo_from_wins,
     ovr_from_wins,
@@ -23,7 +24,7 @@ from fedjax_fair.metrics.fairness import (
 from fedjax_fair.metrics.multilabel import label_aucs, multilabel
 from fedjax_fair.metrics.segmentation import dice_loss, overlap, pixel_cross_entropy, segmentation
 from fedjax_fair.metrics.summary import last_k, over_seeds, summarise
-from fedjax_fair.metrics.task import TASKS, classification, make_task
+from fedjax_fair.metrics.task import TASKS, make_task
 
 __all__ = [
     'TASKS',

@@ -1,11 +1,58 @@
-"""Classification metrics over a padded test set: pure, masked, and safe under jit and vmap."""
+"""Single-label classification: the task, and its metrics over a padded test set, safe under jit and vmap."""
 
 from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
 
-from fedjax_fair.core.types import Array
+from fedjax_fair.core.types import Array, Task
+from fedjax_fair.errors import UserError
+from fedjax_fair.metrics.reductions import count_classes, masked_average, most_likely
+from fedjax_fair.ops.entropy import cross_entropy
+from fedjax_fair.registry import register
+
+
+@register.task
+def classification(num_classes: int) -> Task:
+    """Single-label classification with cross-entropy: ``y[B]`` integers.
+
+    ``metrics`` gives accuracy, balanced_accuracy, loss (mean cross-entropy), auc_ovo, auc_ovr, confusion ``[K, K]`` and
+    count, over the real examples only; it vmaps over test sets.
+
+    >>> task = classification(3)
+    >>> task.record(jnp.array([[0.0, 2.0, 1.0]]), jnp.array([2]))['prediction'].tolist()
+    [1]
+    """
+    if num_classes < 2:
+        raise UserError(f'num_classes must be at least 2, got {num_classes}')
+
+    def metrics(records: dict[str, Array], y: Array, mask: Array) -> dict[str, Array]:
+        matrix = confusion(records['prediction'], y, mask, num_classes)
+        wins, counts = pair_wins(records['prob'], y, mask)
+        return {
+            'accuracy': accuracy(matrix),
+            'balanced_accuracy': balanced_accuracy(matrix),
+            'loss': masked_average(records['loss'], mask),
+            'auc_ovo': ovo_from_wins(wins, counts),
+            'auc_ovr': ovr_from_wins(wins, counts),
+            'confusion': matrix,
+            'count': mask.sum().astype(jnp.int32),
+        }
+
+    tally, kept = count_classes(num_classes), {'prediction': 'prediction', 'prob': 'score'}
+    return Task('classification', num_classes, _losses, _record, metrics, most_likely, tally, kept=kept)
+
+
+def _losses(logits: Array, y: Array, mask: Array | None = None) -> Array:
+    return cross_entropy(logits, y)
+
+
+def _record(logits: Array, y: Array) -> dict[str, Array]:
+    logits = logits.astype(jnp.float32)  # probabilities of a half-precision model would tie
+    return {'prob': jax.nn.softmax(logits), 'loss': _losses(logits, y), 'prediction': most_likely(logits)}
+
+
+# --- metrics ---------------------------------------------------------------------------------------------------------
 
 
 def confusion(predictions: Array, labels: Array, mask: Array, num_classes: int) -> Array:

@@ -10,6 +10,8 @@ import math
 
 import numpy as np
 
+TINY = 1e-100
+
 
 def mean(values) -> float:
     """Mean of the defined values; NaN if there are none."""
@@ -55,7 +57,12 @@ def jain_index(values) -> float:
     kept = _defined(values)
     if not kept.size:
         return math.nan
-    return float(kept.sum() ** 2 / (kept.size * (kept**2).sum())) if kept.any() else 1.0
+    largest = np.abs(kept).max()
+    if largest == 0:
+        return 1.0
+    if largest < TINY:  # squares of smaller numbers are not exact, or zero
+        kept = kept / largest
+    return float(kept.sum() ** 2 / (kept.size * (kept**2).sum()))
 
 
 def client_data_fairness(confusions) -> tuple[float, float, np.ndarray]:

@@ -6,9 +6,11 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from fedjax_fair.core.types import Array, Task
+from fedjax_fair.core.types import Array, Task, default_float
+from fedjax_fair.errors import UserError
 from fedjax_fair.metrics.classification import pair_wins
-from fedjax_fair.metrics.parts import masked_average
+from fedjax_fair.metrics.reductions import masked_average
+from fedjax_fair.registry import register
 
 
 def label_aucs(scores: Array, y: Array, mask: Array) -> Array:
@@ -27,6 +29,7 @@ def label_aucs(scores: Array, y: Array, mask: Array) -> Array:
     return jax.vmap(one, in_axes=(1, 1))(scores, y)
 
 
+@register.task
 def multilabel(num_classes: int) -> Task:
     """Every example has any number of ``num_classes`` labels: ``logits[B, K]``, ``y[B, K]`` zeros and ones.
 
@@ -35,7 +38,7 @@ def multilabel(num_classes: int) -> Task:
     accuracy (share of right label values), exact (share of examples with all labels right), loss and count.
     """
     if num_classes < 1:
-        raise ValueError(f'num_classes must be at least 1, got {num_classes}')
+        raise UserError(f'num_classes must be at least 1, got {num_classes}')
 
     def losses(logits: Array, y: Array, mask: Array | None = None) -> Array:
         return optax.sigmoid_binary_cross_entropy(logits, y.astype(logits.dtype)).mean(-1)
@@ -44,7 +47,7 @@ def multilabel(num_classes: int) -> Task:
         return (logits > 0).astype(jnp.int32)
 
     def count(y: Array, mask: Array) -> Array:
-        return jnp.where(mask, y, 0).sum(0).astype(jnp.zeros(0).dtype)
+        return jnp.where(mask, y, 0).sum(0).astype(default_float())
 
     def record(logits: Array, y: Array) -> dict[str, Array]:
         logits = logits.astype(jnp.float32)
@@ -53,14 +56,15 @@ def multilabel(num_classes: int) -> Task:
     def metrics(records: dict[str, Array], y: Array, mask: Array) -> dict[str, Array]:
         said, real = records['prediction'], mask[:, None]
         right = ((said == y) & real).astype(jnp.float32)
-        found, sizes = (jnp.where(real, v, 0).sum(0) for v in (said * y, said + y))
+        hits, sizes = (jnp.where(real, v, 0).sum(0) for v in (said * y, said + y))
         return {
             'auc': jnp.nanmean(label_aucs(records['logits'], y, mask)),
-            'f1': (2 * found / jnp.maximum(sizes, 1)).mean(),
+            'f1': (2 * hits / jnp.maximum(sizes, 1)).mean(),
             'accuracy': masked_average(right.mean(-1), mask),
             'exact': masked_average(right.min(-1), mask),
             'loss': masked_average(records['loss'], mask),
             'count': mask.sum().astype(jnp.int32),
         }
 
-    return Task('multilabel', num_classes, losses, record, metrics, predict, count, 'auc')
+    kept = {'prediction': 'prediction', 'logits': 'score'}
+    return Task('multilabel', num_classes, losses, record, metrics, predict, count, 'auc', kept)

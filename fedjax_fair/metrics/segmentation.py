@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import typing
+from typing import Literal
+
 import jax
 import jax.numpy as jnp
 
 from fedjax_fair.core.types import Array, Task
-from fedjax_fair.metrics.parts import count_classes, cross_entropy, masked_average, most_likely
+from fedjax_fair.errors import UserError
+from fedjax_fair.metrics.reductions import count_classes, masked_average, most_likely
+from fedjax_fair.ops.entropy import cross_entropy
+from fedjax_fair.registry import register
 
 SMOOTH = 1e-5
-LOSSES = ('joint', 'ce', 'dice', 'joint_batch', 'dice_batch')
+Loss = Literal['joint', 'ce', 'dice', 'joint_batch', 'dice_batch']
+LOSSES: tuple[str, ...] = typing.get_args(Loss)
 
 
 def pixel_cross_entropy(logits: Array, y: Array) -> Array:
@@ -54,7 +61,8 @@ def overlap(predictions: Array, y: Array, num_classes: int, empty: float = 0.0) 
     return jnp.where(total > 0, dice, empty), jnp.where(total > 0, iou, empty)
 
 
-def segmentation(num_classes: int, loss: str = 'joint') -> Task:
+@register.task
+def segmentation(num_classes: int, loss: Loss = 'joint') -> Task:
     """A class for every pixel: ``logits[B, H, W, K]``, ``y[B, H, W]`` integers, class 0 the background.
 
     ``loss`` is ``'ce'`` (pixel cross-entropy), ``'dice'``, or ``'joint'`` = (ce + dice) / 2; ``'dice_batch'`` and
@@ -64,9 +72,7 @@ def segmentation(num_classes: int, loss: str = 'joint') -> Task:
     (without background), iou (foreground), accuracy (share of pixels), loss and count.
     """
     if num_classes < 2:
-        raise ValueError(f'num_classes must be at least 2, got {num_classes}')
-    if loss not in LOSSES:
-        raise ValueError(f'--loss={loss} is unknown; choose one of {", ".join(LOSSES)}')
+        raise UserError(f'num_classes must be at least 2, got {num_classes}')
     kind, _, batch = loss.partition('_')
 
     def losses(logits: Array, y: Array, mask: Array | None = None, over: str = batch or 'image') -> Array:
@@ -93,4 +99,5 @@ def segmentation(num_classes: int, loss: str = 'joint') -> Task:
             'count': mask.sum().astype(jnp.int32),
         }
 
-    return Task('segmentation', num_classes, losses, record, metrics, most_likely, count_classes(num_classes), 'dice')
+    tally, kept = count_classes(num_classes), {'dice': 'dice', 'iou': 'iou'}
+    return Task('segmentation', num_classes, losses, record, metrics, most_likely, tally, 'dice', kept)

@@ -3,23 +3,28 @@
 XLA's CPU backend runs a convolution's backward pass very slowly inside ``lax.scan`` or ``while``, and per-client
 kernels under ``vmap`` become grouped convolutions. So on CPU a convolution is written as matmuls in plain JAX: 3x3
 kernels of stride 1 by Winograd's algorithms (:mod:`fedjax_fair.models.winograd`), all others as shifted slices
-gathered into patches and ONE matmul. Measurements are in BUILD.md.
+gathered into patches and ONE matmul. Measurements are in docs/speed.md.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from flax import linen as nn
 from jax import lax
 
-from fedjax_fair.core.types import Array
+from fedjax_fair.core.types import Array, Model
+from fedjax_fair.errors import UserError
 from fedjax_fair.models import winograd as minimal
 from fedjax_fair.models.linear import matmul
-from fedjax_fair.models.pool import larger, max_pool
+from fedjax_fair.models.pooling import larger, max_pool
 from fedjax_fair.models.winograd import F2, F4, Algorithm, Pads
+from fedjax_fair.options import not_one_of
 
 Padding = str | int | Sequence[int] | Sequence[tuple[int, int]]
 
@@ -136,26 +141,35 @@ POOLED: dict[str, Convolution] = {'folded': folded_pooled, 'winograd': winograd_
 
 THIN = 16  # input channels below which transforms cost more than the products they save
 
-_setting = 'auto'
+CONVS = ('auto', *IMPLEMENTATIONS)
+
+# While a model is traced, how its convolutions are computed. Nothing else sets it, so that it never outlives a call.
+_tracing: ContextVar[str] = ContextVar('convolution', default='auto')
 
 
-def use_conv(setting: str) -> str:
-    """Set how every convolution is computed from now on: ``'auto'`` or a name of ``IMPLEMENTATIONS``.
+def with_conv(model: Model, conv: str) -> Model:
+    """``model`` with its convolutions computed by one of ``CONVS``.
 
-    ``'auto'`` lets :func:`choose` decide; ``'exact'`` is XLA's convolution everywhere, the one to compare numbers
-    with. Returns the previous setting. A change drops compiled programs, which hold the convolutions of their trace.
+    ``'auto'`` lets :func:`choose` decide; ``'exact'`` is XLA's convolution everywhere, the one to compare numbers with.
 
-    >>> previous = use_conv('exact')
-    >>> use_conv(previous)
-    'exact'
+    >>> from fedjax_fair.models import make_model
+    >>> model = with_conv(make_model('cnn', 10), 'exact')
     """
-    global _setting
-    if setting not in ('auto', *IMPLEMENTATIONS):
-        raise ValueError(f'conv={setting!r} is unknown; choose one of auto, {", ".join(IMPLEMENTATIONS)}')
-    previous, _setting = _setting, setting
-    if setting != previous:
-        jax.clear_caches()
-    return previous
+    if conv not in CONVS:
+        raise UserError(f'`conv`={conv} {not_one_of(conv, CONVS)}')
+
+    def computed(function: Callable) -> Callable:
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            previous = _tracing.set(conv)
+            try:
+                return function(*args, **kwargs)
+            finally:
+                _tracing.reset(previous)
+
+        return call
+
+    return model._replace(init=computed(model.init), apply=computed(model.apply))
 
 
 def choose(kernel_shape: tuple[int, ...], strides: tuple[int, int], dtype: jnp.dtype = jnp.dtype('float32')) -> str:
@@ -179,11 +193,13 @@ def conv2d(
 
     ``padding`` is ``'SAME'``, ``'VALID'``, one integer for all sides, or one integer or ``(low, high)`` pair per axis.
     ``pool`` takes the maximum over 2x2 windows of the output (see :func:`max_pool`), at less cost than doing it after.
-    ``implementation`` names one of ``IMPLEMENTATIONS``; by default :func:`use_conv` and :func:`choose` decide.
+    ``implementation`` names one of ``IMPLEMENTATIONS``; by default the model that is traced (:func:`with_conv`) and
+    :func:`choose` decide.
     """
     strides = _pair(strides)
     pads = _pads(padding, x.shape[1:3], kernel.shape[:2], strides)
-    name = implementation or (choose(kernel.shape, strides, x.dtype) if _setting == 'auto' else _setting)
+    name = implementation or _tracing.get()
+    name = choose(kernel.shape, strides, x.dtype) if name == 'auto' else name
     if name not in IMPLEMENTATIONS:
         raise ValueError(f'implementation={name!r} is unknown; choose one of {", ".join(IMPLEMENTATIONS)}')
     if any(n + sum(p) < k for n, p, k in zip(x.shape[1:3], pads, kernel.shape[:2], strict=True)):

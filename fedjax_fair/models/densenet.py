@@ -10,7 +10,7 @@ from flax import linen as nn
 from fedjax_fair.core.types import Array
 from fedjax_fair.models.layers import conv, conv_norm, kaiming_normal, torch_uniform
 from fedjax_fair.models.norm import norm_layer
-from fedjax_fair.models.pool import average_pool, global_average_pool, max_pool_stem
+from fedjax_fair.models.pooling import average_pool, global_average_pool, max_pool_stem
 
 
 class DenseNet(nn.Module):

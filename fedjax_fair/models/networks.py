@@ -9,7 +9,7 @@ from flax import linen as nn
 from fedjax_fair.core.types import Array
 from fedjax_fair.models.layers import conv, flatten, linear
 from fedjax_fair.models.norm import norm_layer
-from fedjax_fair.models.pool import max_pool
+from fedjax_fair.models.pooling import max_pool
 
 
 class LogisticRegression(nn.Module):

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Literal
 
 import jax.numpy as jnp
 from flax import linen as nn
 from jax import lax
 
 from fedjax_fair.core.types import Array
+from fedjax_fair.errors import UserError
+from fedjax_fair.options import not_one_of
 
 EPSILON = 1e-5
 MOMENTUM = 0.1  # share of the new batch in the running statistics
@@ -117,6 +120,7 @@ class NoNorm(nn.Module):
         return x
 
 
+Norm = Literal['batch', 'group', 'none', 'stateless']
 NORMS: dict[str, Callable[..., nn.Module]] = {
     'batch': BatchNorm,
     'group': GroupNorm,
@@ -128,5 +132,5 @@ NORMS: dict[str, Callable[..., nn.Module]] = {
 def norm_layer(kind: str) -> Callable[..., nn.Module]:
     """Return the layer class of ``kind``: ``'batch'``, ``'group'``, ``'none'`` or ``'stateless'``."""
     if kind not in NORMS:
-        raise ValueError(f'norm={kind!r} is unknown; choose one of {", ".join(NORMS)}')
+        raise UserError(f'`norm`={kind} {not_one_of(kind, NORMS)}')
     return NORMS[kind]

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 
 from fedjax_fair.core.types import Array, Model, Output, Variables
+from fedjax_fair.errors import UserError
 
 
 class Statistics(NamedTuple):
@@ -36,15 +37,19 @@ def parse_statistics(text: str) -> Statistics:
         return KNOWN[text]
     mean, _, std = text.partition('/')
     try:
-        found = Statistics(*(tuple(float(number) for number in side.split('|')) for side in (mean, std)))
+        statistics = Statistics(*(tuple(float(number) for number in side.split('|')) for side in (mean, std)))
     except ValueError:
-        found = Statistics((), ())
-    if len(found.mean) != len(found.std) or not found.std or not all(0 < value < float('inf') for value in found.std):
-        raise ValueError(
-            f'--normalize={text} is not one of {", ".join(KNOWN)}, nor MEAN/STD with as many means as (positive) '
+        statistics = Statistics((), ())
+    if (
+        len(statistics.mean) != len(statistics.std)
+        or not statistics.std
+        or not all(0 < value < float('inf') for value in statistics.std)
+    ):
+        raise UserError(
+            f'`normalize`={text} is not one of {", ".join(KNOWN)}, nor MEAN/STD with as many means as (positive) '
             'deviations, such as 0.5|0.5|0.5/0.2|0.2|0.2'
         )
-    return found
+    return statistics
 
 
 def normalized(model: Model, statistics: Statistics) -> Model:

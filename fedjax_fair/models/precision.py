@@ -6,6 +6,8 @@ import jax
 import jax.numpy as jnp
 
 from fedjax_fair.core.types import Array, Model, Output, PyTree, Variables
+from fedjax_fair.errors import UserError
+from fedjax_fair.options import not_one_of
 
 PRECISIONS = ('float32', 'bfloat16')
 
@@ -21,7 +23,7 @@ def in_precision(model: Model, precision: str) -> Model:
     >>> half = in_precision(make_model('mlp', 10), 'bfloat16')
     """
     if precision not in PRECISIONS:
-        raise ValueError(f'precision={precision!r} is unknown; choose one of {", ".join(PRECISIONS)}')
+        raise UserError(f'`precision`={precision} {not_one_of(precision, PRECISIONS)}')
     if precision == 'float32':
         return model
 

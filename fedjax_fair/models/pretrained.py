@@ -11,6 +11,7 @@ import numpy as np
 from flax.traverse_util import flatten_dict, unflatten_dict
 
 from fedjax_fair.core.types import Variables
+from fedjax_fair.errors import UserError
 
 SHOWN = 4  # names of a kind that an error lists
 
@@ -82,13 +83,13 @@ def read_state_dict(path: str | pathlib.Path) -> dict[str, np.ndarray]:
     """The arrays of a .safetensors or .npz file, under the names that torchvision uses today."""
     path = pathlib.Path(path).expanduser()
     if not path.is_file():
-        raise ValueError(f'--pretrained={path}: no such file')
+        raise UserError(f'`pretrained`={path}: no such file')
     if path.suffix not in READERS:
-        raise ValueError(f'--pretrained={path} must be a {" or ".join(READERS)} file')
+        raise UserError(f'`pretrained`={path} must be a {" or ".join(READERS)} file')
     try:
         arrays = READERS[path.suffix](path)
     except Exception as error:  # whatever a broken file makes of its reader
-        raise ValueError(f'--pretrained={path} cannot be read: {str(error).splitlines()[0]}') from None
+        raise UserError(f'`pretrained`={path} cannot be read: {str(error).splitlines()[0]}') from None
     return {_today(name): array for name, array in arrays.items() if not name.endswith('num_batches_tracked')}
 
 
@@ -104,29 +105,29 @@ def load_pretrained(path: str | pathlib.Path, model: str, shapes: Variables) -> 
     that lists what is missing, unexpected or of another shape.
     """
     if model not in LAYERS:
-        raise ValueError(f'--pretrained={path}: --model={model} has no such weights; choose one of {", ".join(LAYERS)}')
+        raise UserError(f'`pretrained`={path}: `model`={model} has no such weights; choose one of {", ".join(LAYERS)}')
     stored = read_state_dict(path)
     wanted = {leaf: torch_name(model, leaf) for leaf in flatten_dict(shapes)}
     wanted_shapes = {leaf: tuple(struct.shape) for leaf, struct in flatten_dict(shapes).items()}
-    found = {leaf: _our_layout(stored[name]) for leaf, name in wanted.items() if name in stored}
+    arrays = {leaf: _our_layout(stored[name]) for leaf, name in wanted.items() if name in stored}
     head = {leaf for leaf in wanted if leaf[1] == 'head'}
     notes: tuple[str, ...] = ()
-    if any(leaf in found and found[leaf].shape[-1:] != wanted_shapes[leaf][-1:] for leaf in head):
-        classes = next(found[leaf].shape[-1] for leaf in head if leaf in found)
+    if any(leaf in arrays and arrays[leaf].shape[-1:] != wanted_shapes[leaf][-1:] for leaf in head):
+        classes = next(arrays[leaf].shape[-1] for leaf in head if leaf in arrays)
         notes = (f'{pathlib.Path(path).name} has a head of {classes} classes: this one starts afresh',)
-        found = {leaf: array for leaf, array in found.items() if leaf not in head}
-    differing = [leaf for leaf, array in found.items() if array.shape != wanted_shapes[leaf]]
+        arrays = {leaf: array for leaf, array in arrays.items() if leaf not in head}
+    differing = [leaf for leaf, array in arrays.items() if array.shape != wanted_shapes[leaf]]
     _refuse(
-        f'--pretrained={path} does not fit --model={model}',
+        f'`pretrained`={path} does not fit `model`={model}',
         missing=[name for leaf, name in wanted.items() if name not in stored],
         unexpected=sorted(set(stored) - set(wanted.values())),
         **{
             'of another shape': [
-                f'{wanted[leaf]} {found[leaf].shape} instead of {wanted_shapes[leaf]}' for leaf in differing
+                f'{wanted[leaf]} {arrays[leaf].shape} instead of {wanted_shapes[leaf]}' for leaf in differing
             ]
         },
     )
-    return Start(unflatten_dict(found), notes)
+    return Start(unflatten_dict(arrays), notes)
 
 
 def _our_layout(array: np.ndarray) -> np.ndarray:
@@ -141,4 +142,4 @@ def _refuse(title: str, **problems: Sequence[str]) -> None:
         more = f' and {len(names) - SHOWN} more' if len(names) > SHOWN else ''
         told += [f'{what}: {", ".join(names[:SHOWN])}{more}'] if names else []
     if told:
-        raise ValueError(f'{title}; {"; ".join(told)}')
+        raise UserError(f'{title}; {"; ".join(told)}')

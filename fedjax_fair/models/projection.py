@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from flax import linen as nn
 
 from fedjax_fair.core.types import Array, Model, Output, Variables
+from fedjax_fair.errors import UserError
 from fedjax_fair.models.adapter import outputs
 
 
@@ -37,7 +38,7 @@ def with_projection(network: Model, num_classes: int) -> Model:
         variables = network.init(one, x)
         out = jax.eval_shape(lambda: network.apply(variables, x, jnp.ones(x.shape[0], bool), False, two).logits)
         if len(out.shape) != 2:
-            raise ValueError(f'--model_options: projection does not fit {network.name}, whose outputs are images')
+            raise UserError(f'`model_options`: projection does not fit {network.name}, whose outputs are images')
         added = head.init(two, jnp.zeros(out.shape, out.dtype))['params']
         return {**variables, 'params': {**variables['params'], 'projected': added}}
 

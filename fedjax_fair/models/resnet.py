@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Literal
 
 from flax import linen as nn
 
 from fedjax_fair.core.types import Array
 from fedjax_fair.models.layers import conv_norm, kaiming_normal, linear
-from fedjax_fair.models.pool import global_average_pool, max_pool_stem
+from fedjax_fair.models.pooling import global_average_pool, max_pool_stem
 
-STEMS = ('cifar', 'imagenet')
-
-
+Stem = Literal['cifar', 'imagenet']
 Layers = tuple[tuple[int, int, int], ...]  # kernel size, features and strides of every convolution of a block
 
 
@@ -57,7 +56,7 @@ class ResNet(nn.Module):
     num_classes: int
     blocks: Sequence[int] = (1, 1, 1, 1)
     block: Callable[[int, int], Layers] = basic
-    stem: str = 'cifar'
+    stem: Stem = 'cifar'
     widths: Sequence[int] = (64, 128, 256, 512)
     he_init: bool = False
     norm: str = 'batch'

@@ -6,8 +6,9 @@ import jax.numpy as jnp
 from flax import linen as nn
 
 from fedjax_fair.core.types import Array
+from fedjax_fair.errors import UserError
 from fedjax_fair.models.layers import UpConv, conv, conv_norm
-from fedjax_fair.models.pool import global_average_pool, max_pool
+from fedjax_fair.models.pooling import global_average_pool, max_pool
 
 
 class UNet(nn.Module):
@@ -25,7 +26,7 @@ class UNet(nn.Module):
     @nn.compact
     def __call__(self, x: Array, mask: Array, train: bool) -> tuple[Array, Array]:
         if any(side % 2**self.depth for side in x.shape[1:3]):
-            raise ValueError(f'unet halves images {self.depth} times: sides must be multiples of {2**self.depth}')
+            raise UserError(f'unet halves images {self.depth} times: sides must be multiples of {2**self.depth}')
 
         def block(x: Array, features: int, name: str) -> Array:
             for part in ('first', 'second'):

@@ -27,7 +27,7 @@ from jax import lax
 
 from fedjax_fair.core.types import Array
 from fedjax_fair.models.linear import apart
-from fedjax_fair.models.pool import larger_of_pairs
+from fedjax_fair.models.pooling import larger_of_pairs
 
 Pads = tuple[tuple[int, int], tuple[int, int]]
 Matrix = Sequence[Sequence[float]]

@@ -3,6 +3,7 @@
 from fedjax_fair.ops.collaboration import collaboration_matrices, collaboration_weights, feature_statistics
 from fedjax_fair.ops.conflicts import harmonized_coefficients, hierarchical_coefficients, leave_out, project_conflicts
 from fedjax_fair.ops.consistency import consistent, counted
+from fedjax_fair.ops.entropy import cross_entropy
 from fedjax_fair.ops.gram import gram
 from fedjax_fair.ops.losses import (
     adjusted_logits,
@@ -27,6 +28,7 @@ __all__ = [
     'collaboration_weights',
     'consistent',
     'counted',
+    'cross_entropy',
     'feature_statistics',
     'gram',
     'gsam_gradient',

@@ -49,5 +49,5 @@ def collaboration_weights(v: Array, h: Array, mask: Array | None = None) -> Arra
     """
     mask = jnp.ones(v.shape, bool) if mask is None else mask
     v, h = jnp.where(mask, v, 0), jnp.where(mask[:, None, None], h, 0)
-    found = jax.vmap(minimize_on_simplex, (0, None))(collaboration_matrices(v, h), mask)
-    return jnp.where(mask[:, None] & (found >= NEGLIGIBLE), found, 0)
+    shares = jax.vmap(minimize_on_simplex, (0, None))(collaboration_matrices(v, h), mask)
+    return jnp.where(mask[:, None] & (shares >= NEGLIGIBLE), shares, 0)

@@ -36,7 +36,7 @@ def harmonized_coefficients(gram: Array, rule: str = 'seq') -> Array:
     """
     if rule not in RULES:
         raise ValueError(f'rule={rule!r} is not one of {", ".join(map(repr, RULES))}')
-    clients = gram.shape[0]
+    gram, clients = jnp.asarray(gram), gram.shape[0]  # a NumPy array cannot be read at the traced places below
     sent = jnp.eye(clients, dtype=gram.dtype)
     first, second = (jnp.asarray(places) for places in jnp.triu_indices(clients, 1))
 
@@ -107,6 +107,7 @@ def project_conflicts(overlap: Array, order: Array, present: Array, keep: Array)
     >>> project_conflicts(overlap, jnp.arange(2), everyone, ~everyone).tolist()
     [[1.0, 0.5], [1.0, 1.0]]
     """
+    overlap, present, keep = (jnp.asarray(given) for given in (overlap, present, keep))  # may be NumPy's
     count = overlap.shape[0]
 
     def visit(rows: Array, j: Array) -> tuple[Array, None]:

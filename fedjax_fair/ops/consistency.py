@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 
-from fedjax_fair.core.types import Array
+from fedjax_fair.core.types import Array, default_float
 
 FULL = 255  # the most a byte can count
 TIE = 1e-6  # shares this near to the bar are on it: 3 of 10 is 0.3, whatever the rounding
@@ -16,7 +16,7 @@ def consistent(same: Array, seen: Array, tau: Array | float, strict: bool = True
     >>> consistent(jnp.array([2, 3, 4]), jnp.array(10), 0.3).tolist()
     [False, False, True]
     """
-    seen = seen.astype(jnp.zeros(0).dtype)
+    seen = seen.astype(default_float())
     above, tie = same.astype(seen.dtype) - tau * seen, TIE * seen
     return above > tie if strict else above >= -tie
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from fedjax_fair.core.spec import masked_mean
+from fedjax_fair.core.masking import masked_mean
 from fedjax_fair.core.tree import per_row
-from fedjax_fair.core.types import Array, PyTree
-from fedjax_fair.metrics.parts import cross_entropy
+from fedjax_fair.core.types import Array, PyTree, default_float
+from fedjax_fair.ops.entropy import cross_entropy
 
 MARGINS = ('logits', 'softmax_batch', 'squared')
 PULLS = ('squared', 'norms')
@@ -33,7 +33,7 @@ def logit_adjusted_cross_entropy(
 
 def adjusted_logits(logits: Array, class_counts: Array, tau: Array | float = 1.0) -> Array:
     """``logits[..., K] + tau log(n_c / sum n)``: ``-inf`` for a class not held, unless ``tau = 0``."""
-    counts = class_counts.astype(jnp.zeros(0).dtype).reshape((1,) * (logits.ndim - 1) + (-1,))
+    counts = class_counts.astype(default_float()).reshape((1,) * (logits.ndim - 1) + (-1,))
     share = jnp.maximum(counts, 1) / jnp.maximum(counts.sum(), 1)
     prior = jnp.where(counts > 0, tau * jnp.log(share), jnp.where(jnp.asarray(tau) > 0, -jnp.inf, 0.0))
     return logits + prior.astype(logits.dtype)

@@ -30,7 +30,7 @@ class Axes(NamedTuple):
 
 
 def _noise(clients: Array) -> Array:
-    """What rounding leaves of a zero for so many: in an eigenvalue beside the largest, or in an eigenvector."""
+    """Rounding error of a zero eigenvalue, relative to the largest one, or of an eigenvector, for this many clients."""
     return 8 * jnp.finfo(clients.dtype).eps * jnp.maximum(clients, 1)
 
 

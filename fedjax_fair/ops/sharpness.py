@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import optax
 
 from fedjax_fair.core import tree
-from fedjax_fair.core.server import masked_softmax
+from fedjax_fair.core.masking import masked_softmax
 from fedjax_fair.core.types import Array, PyTree
 
 NORM_FLOOR = 1e-12  # added to every norm that divides

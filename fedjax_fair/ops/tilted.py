@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from fedjax_fair.core.server import masked_softmax
+from fedjax_fair.core.masking import masked_softmax
 from fedjax_fair.core.tree import weighted_sum
 from fedjax_fair.core.types import Array, PyTree
 

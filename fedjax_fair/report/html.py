@@ -8,14 +8,18 @@ import pathlib
 import re
 from collections.abc import Iterable, Sequence
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from matplotlib.figure import Figure
-
-from fedjax_fair.report import plots
-from fedjax_fair.report.load import KINDS, RunData, load_runs
 from fedjax_fair.report.page import GUIDE, STYLE
-from fedjax_fair.report.table import Table, cell_text, differs, make_table, row_names, score_of, to_csv, to_markdown
+from fedjax_fair.report.table import Table, cell_text, differs, make_table, row_names, to_csv, to_markdown
+from fedjax_fair.results import MODEL_KINDS, Run, load_runs, score_of
+from fedjax_fair.viz import figures as draw
+from fedjax_fair.viz import save
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+DPI = 160  # for screens and slides
 
 
 def write_report(run_dirs: Iterable[str | pathlib.Path], out: str | pathlib.Path) -> pathlib.Path:
@@ -45,7 +49,7 @@ def _page(title: str, parts: Sequence[str]) -> str:
     return f'<!doctype html>\n<html lang="en"><head>{head}<style>{STYLE}</style></head>\n{body}</html>\n'
 
 
-def _header(runs: Sequence[RunData], scenarios: Sequence[str]) -> str:
+def _header(runs: Sequence[Run], scenarios: Sequence[str]) -> str:
     facts = [
         _count(len(runs), 'run'),
         _count(len(scenarios), 'scenario'),
@@ -55,7 +59,7 @@ def _header(runs: Sequence[RunData], scenarios: Sequence[str]) -> str:
     return f'<header><h1>Fair federated learning: results</h1><p class="lead">{" · ".join(facts)}</p></header>'
 
 
-def _warnings(runs: Sequence[RunData]) -> str:
+def _warnings(runs: Sequence[Run]) -> str:
     """What went wrong in a run, said before its numbers."""
     lines = []
     for run in runs:
@@ -66,7 +70,7 @@ def _warnings(runs: Sequence[RunData]) -> str:
     return f'<aside><b>Failures during training</b><ul>{"".join(lines)}</ul></aside>' if lines else ''
 
 
-def _scenario(scenario: str, runs: Sequence[RunData], out: pathlib.Path) -> str:
+def _scenario(scenario: str, runs: Sequence[Run], out: pathlib.Path) -> str:
     table = make_table(runs)
     figures = ''.join(_figure(figure, name, caption, scenario, out) for name, caption, figure in _figures(runs))
     figures += ''.join(_pictures(run) for run in runs)
@@ -74,28 +78,28 @@ def _scenario(scenario: str, runs: Sequence[RunData], out: pathlib.Path) -> str:
     return f'<section>{title}{_table(table)}{_legend(table)}<div class="figures">{figures}</div></section>'
 
 
-def _figures(runs: Sequence[RunData]) -> list[tuple[str, str, Figure]]:
+def _figures(runs: Sequence[Run]) -> list[tuple[str, str, Figure]]:
     band = 'Bands and bars are ± one standard deviation over seeds.' if any(len(r.seeds) > 1 for r in runs) else ''
     score = score_of(runs)
     name = score[:1].upper() + score[1:]
     figures = [
         ('plane', f'{name} and fairness: runs on the dotted line are beaten by no other in both. {band}',
-         plots.fairness_plane(runs)),
-        ('accuracy', f'{name} of the global model over rounds. {band}', plots.accuracy_over_rounds(runs)),
+         draw.fairness_plane(runs)),
+        ('accuracy', f'{name} of the global model over rounds. {band}', draw.accuracy_over_rounds(runs)),
     ]  # fmt: skip
-    for kind in KINDS:
+    for kind in MODEL_KINDS:
         if kind == 'global' or any(differs(run, kind) for run in runs):
             caption = f'Clients at the end, {kind} model: a dot per client (mean over seeds), boxes are quartiles.'
-            figures.append((f'clients_{kind}', caption, plots.client_distribution(runs, kind)))
-    return [*figures, ('loss', f'Training loss over rounds. {band}', plots.training_loss(runs))]
+            figures.append((f'clients_{kind}', caption, draw.client_distribution(runs, kind)))
+    return [*figures, ('loss', f'Training loss over rounds. {band}', draw.training_loss(runs))]
 
 
 def _figure(figure: Figure, name: str, caption: str, scenario: str, out: pathlib.Path) -> str:
     stem = re.sub(r'[^A-Za-z0-9._-]+', '_', scenario).strip('._') or 'scenario'
-    return _image(plots.save_png(figure, out / f'{stem}_{name}.png'), name, caption)
+    return _image(save(figure, out / f'{stem}_{name}.png', DPI), name, caption)
 
 
-def _pictures(run: RunData) -> str:
+def _pictures(run: Run) -> str:
     """The pictures a run drew itself, of what its model sees in test images for example."""
     known = [(run.path / name, about) for name, about in (run.summary.get('pictures') or {}).items()]
     return ''.join(_image(path, path.stem, f'{run.label}: {about}') for path, about in known if path.is_file())
@@ -128,7 +132,7 @@ def _legend(table: Table) -> str:
     return f'<p class="note">{told}. {marks}.</p>'
 
 
-def _costs(runs: Sequence[RunData]) -> str:
+def _costs(runs: Sequence[Run]) -> str:
     heads = ('seconds', 'compile s', 'rounds/s', 'kB down', 'kB up', 'padding')
     rows = []
     for run in runs:
@@ -148,7 +152,7 @@ def _costs(runs: Sequence[RunData]) -> str:
     return f'<section><h2>Cost</h2><div class="wide">{table}</div><p class="note">{note}</p></section>'
 
 
-def _settings(runs: Sequence[RunData]) -> str:
+def _settings(runs: Sequence[Run]) -> str:
     """Every setting of every run: the command, versions and commit among them."""
     blocks = []
     for run in runs:

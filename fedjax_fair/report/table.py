@@ -16,9 +16,8 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from fedjax_fair.report.load import RunData
+from fedjax_fair.results import Run, score_of
 
-SCORE_WORDS = {'dice': 'Dice', 'auc': 'AUC'}
 MOST_GROUPS = 8  # more group columns than this do not fit a page
 
 
@@ -37,7 +36,7 @@ class Column(NamedTuple):
     better: str
     digits: int
     about: str
-    cell: Callable[[RunData], Cell]
+    cell: Callable[[Run], Cell]
 
 
 class Row(NamedTuple):
@@ -58,7 +57,7 @@ class Table(NamedTuple):
         return (['scenario'] if self.several else []) + ['recipe']
 
 
-def make_table(runs: Sequence[RunData]) -> Table:
+def make_table(runs: Sequence[Run]) -> Table:
     """The table of runs, those of one scenario together; the best value of a column is marked within a scenario."""
     scenarios = list(dict.fromkeys(run.scenario for run in runs))
     ordered = [run for scenario in scenarios for run in runs if run.scenario == scenario]
@@ -132,7 +131,7 @@ def _rich(table: Table, title: str | None, kept: int) -> RichTable:
     return result
 
 
-def _columns(runs: Sequence[RunData]) -> list[Column]:
+def _columns(runs: Sequence[Run]) -> list[Column]:
     grouped = {bool(run.groups) for run in runs}
     who = (
         'groups' if grouped == {True} else 'clients' if grouped == {False} else 'groups (clients where there are none)'
@@ -163,51 +162,46 @@ def _columns(runs: Sequence[RunData]) -> list[Column]:
     ]
 
 
-def score_of(runs: Sequence[RunData]) -> str:
-    """In words, what the numbers of these runs are about."""
-    return ' or '.join(dict.fromkeys(SCORE_WORDS.get(run.score, run.score) for run in runs))
-
-
-def _statistic(name: str, kind: str = 'global', scale: float = 100.0) -> Callable[[RunData], Cell]:
-    def cell(run: RunData) -> Cell:
+def _statistic(name: str, kind: str = 'global', scale: float = 100.0) -> Callable[[Run], Cell]:
+    def cell(run: Run) -> Cell:
         entry = (run.result(kind) or {}).get(name)
         return Cell() if entry is None else _cell(run, entry['mean'], entry['std'], scale)
 
     return cell
 
 
-def _group(name: str) -> Callable[[RunData], Cell]:
-    def cell(run: RunData) -> Cell:
+def _group(name: str) -> Callable[[Run], Cell]:
+    def cell(run: Run) -> Cell:
         if name not in run.groups:
             return Cell()
-        entry, place = run.summary['metrics'][f'group_{run.score}'], run.groups.index(name)
+        entry, place = run.summary['global'][f'group_{run.score}'], run.groups.index(name)
         return _cell(run, entry['mean'][place], entry['std'][place], 100.0)
 
     return cell
 
 
-def _cell(run: RunData, mean: float | None, std: float | None, scale: float) -> Cell:
+def _cell(run: Run, mean: float | None, std: float | None, scale: float) -> Cell:
     if mean is None:
         return Cell()
     return Cell(mean * scale, std * scale if std is not None and len(run.seeds) > 1 else None)
 
 
-def _traffic(run: RunData) -> Cell:
+def _traffic(run: Run) -> Cell:
     sent = run.summary.get('bytes_per_round')
     return Cell((sent['down'] + sent['up']) / 1000) if sent else Cell()
 
 
-def _seconds(run: RunData) -> Cell:
+def _seconds(run: Run) -> Cell:
     speed = run.summary.get('rounds_per_second')
     return Cell(1 / speed) if speed else Cell()
 
 
-def differs(run: RunData, kind: str) -> bool:
+def differs(run: Run, kind: str) -> bool:
     """Whether the clients' own models of this kind were evaluated and do not score like the global model."""
     other = run.result(kind)
     if other is None:
         return False
-    own, shared = (np.array(r[f'client_{run.score}']['mean'], np.float64) for r in (other, run.summary['metrics']))
+    own, shared = (np.array(r[f'client_{run.score}']['mean'], np.float64) for r in (other, run.summary['global']))
     return not np.allclose(own, shared, atol=1e-6, equal_nan=True)
 
 

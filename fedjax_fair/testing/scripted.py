@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -11,10 +12,13 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from fedjax_fair.core import client, local, server, tree
-from fedjax_fair.core.check import checked_methods
-from fedjax_fair.core.spec import ClientData, Spec
-from fedjax_fair.core.types import Array, Losses, Method, Phase, PyTree, Run, Variables
+from fedjax_fair.core import client, cohort, server, tree
+from fedjax_fair.core.check import in_order
+from fedjax_fair.core.cohort import Own, Shared
+from fedjax_fair.core.local import Local
+from fedjax_fair.core.method import Context, Method, Phase, Reports
+from fedjax_fair.core.spec import Spec
+from fedjax_fair.core.types import Array, Losses, PyTree, Run, Variables
 
 
 class Scripted(NamedTuple):
@@ -46,8 +50,8 @@ def scripted_rounds(
       updates: after - before, of the structure of ``variables``, each leaf ``[R, C, ...]``.
       reports: what clients would have measured, each ``[R, C, ...]``. Names are fixed: ``loss`` (mean plain
         cross-entropy of the incoming model on the client's training set), ``local_loss`` (of the trained model),
-        ``balanced_accuracy``, ``sharpness``, ``steps``, ``class_counts``, ``prototypes``, ``amplitude``. They replace
-        what the methods' own hooks would report.
+        ``balanced_accuracy``, ``sharpness``, ``steps``, ``class_counts``, ``prototypes``, ``amplitude``. They are given
+        to every method that reads the name, in place of what its own hooks would report.
       n_examples: ``[C]`` or ``[R, C]`` training examples of the slots, or ``[N]`` of all clients when ``ids`` is given.
       num_clients: N; the number of slots by default.
       ids: ``[R, C]`` or ``[C]`` client of each slot; ``0..C-1`` by default.
@@ -71,13 +75,13 @@ def scripted_rounds(
     updates = jax.tree.map(jnp.asarray, {**still, **updates})
     script = _Script.of(updates, reports, n_examples, num_clients, ids, mask)
     run = _run_of(script, rounds, lr)
-    final = _play(checked_methods(methods), variables, run, script)
+    final = _play(in_order(methods), variables, run, script)
     return final._replace(variables=final.variables['params']) if bare else final
 
 
 def _run_of(script: _Script, rounds: int | None, lr: Any) -> Run:
     """The facts of a run, as far as the script tells them."""
-    reports = script.each[1]
+    reports = script.each.reports
     counted = reports.get('class_counts', reports.get('prototypes'))
     return Run(
         num_clients=script.num_clients,
@@ -94,13 +98,23 @@ def _lead(updates: PyTree) -> tuple[int, int]:
     return jax.tree.leaves(updates)[0].shape[:2]
 
 
+class _Round(NamedTuple):
+    """What the clients of one round send, who they are, who takes part and how many examples they have."""
+
+    updates: PyTree
+    reports: dict[str, Array]
+    ids: Array
+    mask: Array
+    n: Array
+
+
 class _Script(NamedTuple):
     """The arguments of scripted_rounds, all of shape [R, C, ...]."""
 
     num_clients: int
     sizes: np.ndarray
     rounds: int
-    each: tuple
+    each: _Round
 
     @classmethod
     def of(cls, updates, reports, n_examples, num_clients, ids, mask) -> _Script:
@@ -117,53 +131,50 @@ class _Script(NamedTuple):
         mask = np.broadcast_to(True if mask is None else np.asarray(mask, bool), (r, c)) & (ids < total)
         floats = jax.tree.leaves(updates)[0].dtype
         given = {k: jnp.asarray(v) for k, v in reports.items()}
-        each = (updates, given, jnp.asarray(ids, jnp.int32), jnp.asarray(mask), jnp.asarray(n, floats))
+        each = _Round(updates, given, jnp.asarray(ids, jnp.int32), jnp.asarray(mask), jnp.asarray(n, floats))
         return cls(total, sizes[:total], r, each)
+
+
+class _Carry(NamedTuple):
+    """The state between two scripted rounds."""
+
+    round: Array
+    variables: Variables
+    opt: PyTree
+    servers: dict[str, PyTree]
+    clients: dict[str, PyTree]
 
 
 def _play(methods: tuple[Method, ...], variables: Variables, run: Run, script: _Script) -> Scripted:
     optimizer = next((m.server_opt for m in methods if m.server_opt is not None), optax.scale(-1.0))
     servers, clients = server.initial_entries(methods, variables, run, run.num_clients)
 
-    def one_round(carry, each):
+    def one_round(carry: _Carry, each: _Round) -> tuple[_Carry, Scripted]:
         """The server's half of a round, with updates and reports as given."""
-        number, variables, opt, servers, clients = carry
         updates, given, ids, mask, n = each
-        rows = {name: tree.take_rows(table, ids) for name, table in clients.items()}
+        rows = {name: tree.take_rows(table, ids) for name, table in carry.clients.items()}
         steps = given.get('steps', jnp.ones_like(n)).astype(n.dtype)
-        shared = (number, servers, variables)
-        new_rows, found = jax.vmap(lambda *own: _report(methods, run, shared, *own))(
-            ids, n, rows, updates, steps, given
-        )
-        view = server.View(
-            run=run,
-            round=number,
-            key=jax.random.key(0),
-            servers=servers,
-            all_rows=rows,
-            ids=ids,
-            mask=mask,
-            n=n,
-            steps=steps,
-            reports=server.Reports({**found, **given}),
-            variables=variables,
-        )
-        done = server.step(methods, server.aggregate(methods, view, updates), optimizer, opt)
+        none = jnp.zeros((*ids.shape, 1), jnp.int32)
+        shared = Shared(carry.round, jax.random.key(0), carry.variables, carry.servers, none, none)
+        own = Own(ids, none, none > 0, n, steps, rows)
+        new_rows, findings = jax.vmap(functools.partial(_report, methods, run, shared))(own, updates, given)
+        reports = {m.name: {**findings.reports.get(m.name, {}), **given} for m in methods}
+        view = cohort.view(run, shared, own, mask, {**findings.measured, **given}, reports)
+        done = server.step(methods, server.aggregate(methods, view, updates), optimizer, carry.opt)
         target = jnp.where(mask & done.alive, ids, run.num_clients)
-        written = {k: row for k, row in new_rows.items() if row is not None} | done.rows
-        clients = {k: tree.put_rows(t, target, written[k]) if k in written else t for k, t in clients.items()}
-        carry = (number + 1, done.variables, done.opt, done.servers, clients)
-        return carry, Scripted(done.variables, done.servers, clients)
+        tables = cohort.written(carry.clients, target, new_rows | done.rows)
+        after = _Carry(carry.round + 1, done.variables, done.opt, done.servers, tables)
+        return after, Scripted(done.variables, done.servers, tables)
 
-    start = (jnp.zeros((), jnp.int32), variables, optimizer.init(variables['params']), servers, clients)
+    start = _Carry(jnp.zeros((), jnp.int32), variables, optimizer.init(variables['params']), servers, clients)
     return jax.lax.scan(one_round, start, script.each)[1]
 
 
 @dataclasses.dataclass(frozen=True)
-class _ScriptedContext(client.Context):
+class _ScriptedContext(Context):
     """A client whose measurements are given instead of taken."""
 
-    given: dict[str, Array] = dataclasses.field(default_factory=dict)
+    given: Mapping[str, Array] = dataclasses.field(default_factory=dict)
 
     def loss(self, variables: Variables, losses: Losses | None = None) -> Array:
         return self._said('loss' if variables is self.variables else 'local_loss')
@@ -176,23 +187,19 @@ class _ScriptedContext(client.Context):
         return self._said('class_counts')
 
     def _said(self, name: str) -> Array:
-        return server.Reports(self.given)[name]
+        return Reports(self.given, 'the script has not')[name]
 
 
-def _report(methods, run: Run, shared, id_, n, rows, update, steps, given):
+def _report(
+    methods: tuple[Method, ...], run: Run, shared: Shared, own: Own, update: PyTree, given: Mapping[str, Array]
+) -> tuple[dict[str, PyTree], client.Findings]:
     """What one client's report hooks write and send, as if it had trained."""
-    number, servers, variables = shared
-    spec = Spec(None, None, methods, local.Local(), (Phase('train'),), run, None, None, None, None)  # type: ignore[arg-type]
-    none = jnp.zeros((1,), jnp.int32)
-    data = ClientData(none, none, none, none > 0, n)
-    ctx = _ScriptedContext(
-        spec, number, id_, jax.random.key(0), servers, rows, variables, data, steps, probe=given, given=given
-    )
-    after = jax.tree.map(jnp.add, variables, update)
-    new_rows: dict[str, PyTree] = {}
-    found: dict[str, Array] = {}
-    for m in methods:
-        if m.report is not None:
-            new_rows[m.name], said = m.report(ctx.of(m), client.start_scratch(ctx)[m.name], variables, after)
-            found |= said
-    return new_rows, found
+    unmeasured = tuple(m._replace(measures=()) for m in methods)
+    nothing: Any = None  # a script has no network, task or data
+    spec = Spec(nothing, nothing, unmeasured, Local(), (Phase('train'),), run, nothing, None, None, None)
+    plain = cohort.without_data(spec, shared, own.id, own.rows, own.n)
+    fields = {field.name: getattr(plain, field.name) for field in dataclasses.fields(plain)}
+    probes = {m.name: given for m in methods}
+    ctx = _ScriptedContext(**{**fields, 'steps': own.steps, 'probes': probes}, given=given)
+    after = jax.tree.map(jnp.add, shared.variables, update)
+    return client.reported(ctx, spec.start_scratch(ctx), after)

@@ -4,22 +4,30 @@
 (0,)
 """
 
+from fedjax_fair.training.cache import use_compilation_cache
+from fedjax_fair.training.checks import checked
+from fedjax_fair.training.comparison import compare
 from fedjax_fair.training.config import Config
-from fedjax_fair.training.finished import finished
+from fedjax_fair.training.devices import use_host_devices
+from fedjax_fair.training.federations import load_federation
+from fedjax_fair.training.finished_run import finished
+from fedjax_fair.training.interruption import Interrupted
 from fedjax_fair.training.loop import run
-from fedjax_fair.training.setup import Experiment, load_federation, prepare, use_host_devices
-from fedjax_fair.training.stop import Interrupted
-from fedjax_fair.training.sweep import Sweep, sweep
+from fedjax_fair.training.setup import Experiment, prepare
+from fedjax_fair.training.sweeps import Sweep, sweep
 
 __all__ = [
     'Config',
     'Experiment',
     'Interrupted',
     'Sweep',
+    'checked',
+    'compare',
     'finished',
     'load_federation',
     'prepare',
     'run',
     'sweep',
+    'use_compilation_cache',
     'use_host_devices',
 ]

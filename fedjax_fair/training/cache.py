@@ -1,4 +1,4 @@
-"""Compiled programs kept on disk: the second start of a job, and recipes that share programs, compile nothing."""
+"""Compiled programs on disk: a job that starts again compiles nothing, nor do recipes that share programs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import platform
 
 import jax
 
-from fedjax_fair.core.cache_folder import cache_folder
+from fedjax_fair.cache_folder import cache_folder
 
 
 def use_compilation_cache() -> None:

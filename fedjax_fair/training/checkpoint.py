@@ -1,7 +1,8 @@
-"""Checkpoints with Orbax: atomic, asynchronous, the newest few kept. Orbax is imported with the first of them.
+"""Checkpoints with Orbax: written atomically and in the background; the newest ones stay.
 
-Rows that are kept away from the device may be larger than memory, of which Orbax would take a copy: they are written
-as files beside its checkpoint, before it, so that a checkpoint that exists is whole.
+Client rows in host memory or on disk may be too large for the copy that Orbax makes. They are written as files beside
+the checkpoint and before it, so that a checkpoint that exists is whole. Orbax is slow to import: only a run that saves
+or restores imports it.
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ import numpy as np
 from fedjax_fair.core.types import Array, FedState, PyTree
 
 FOLDER, ROWS = 'checkpoints', 'checkpointed_rows'
-KEPT = 2  # checkpoints
+CHECKPOINTS_KEPT = 2
+FORMER_NAMES = {'keep_local_models': 'local_models'}  # what older checkpoints call the rows of a method
 
 
 class Checkpoints:
-    """Saves and restores all that changes during a run: the states of every lane, and the runner's own tallies.
+    """Saves and restores all that changes during a run: the states of every lane, and the tallies of the runner.
 
     Seeds, sampler position and optimisers need nothing else: keys derive from the seed and the round in the state.
     """
@@ -34,7 +36,7 @@ class Checkpoints:
     def _manager(self) -> Any:
         import orbax.checkpoint as ocp
 
-        options = ocp.CheckpointManagerOptions(max_to_keep=KEPT, create=True)
+        options = ocp.CheckpointManagerOptions(max_to_keep=CHECKPOINTS_KEPT, create=True)
         return ocp.CheckpointManager(self._folder, options=options)
 
     @property
@@ -43,7 +45,7 @@ class Checkpoints:
         return self._manager.latest_step() if self._folder.exists() else None
 
     def save(self, round: int, states: FedState, tallies: dict[str, Any]) -> None:
-        """Start saving; the states may be donated and the tallies go on as soon as this returns."""
+        """Start saving; once this returns, the states may be donated and the tallies may change."""
         import orbax.checkpoint as ocp
 
         if self.latest == round:
@@ -56,20 +58,32 @@ class Checkpoints:
         self._manager.save(round, args=args)
 
     def restore(self, like: FedState) -> tuple[FedState, dict[str, Any]]:
-        """The newest checkpoint, placed on devices as ``like`` is; rows that are on none there stay in their files."""
+        """The newest checkpoint, placed on devices as ``like`` is; rows that ``like`` has on the host stay in files."""
         import orbax.checkpoint as ocp
 
         parts, files = like._asdict(), self._rows / str(self.latest)
         rows = {'clients': _read_rows(files, parts.pop('clients'))} if files.exists() else {}
-        shapes = jax.tree.map(ocp.utils.to_shape_dtype_struct, parts)
+        former = self._former_names(parts.get('clients', {}))
+        shapes = jax.tree.map(ocp.utils.to_shape_dtype_struct, _renamed(parts, former))
         args = ocp.args.Composite(state=ocp.args.StandardRestore(shapes), tallies=ocp.args.JsonRestore())
-        found = self._manager.restore(self.latest, args=args)
-        return FedState(**found['state'], **rows), found['tallies']
+        saved = self._manager.restore(self.latest, args=args)
+        parts = _renamed(saved['state'], {old: new for new, old in former.items()})
+        return FedState(**parts, **rows), saved['tallies']
+
+    def _former_names(self, clients: dict[str, Any]) -> dict[str, str]:
+        """The former names that the newest checkpoint has, by the names of today."""
+        import orbax.checkpoint as ocp
+
+        if FORMER_NAMES.keys().isdisjoint(clients):
+            return {}
+        with ocp.StandardCheckpointer() as reader:
+            saved = reader.metadata(self._folder / str(self.latest) / 'state').item_metadata['clients']
+        return {new: old for new, old in FORMER_NAMES.items() if new in clients and old in saved}
 
     def _forget_rows(self) -> None:
-        """Remove the files of checkpoints that are gone, or never came to be."""
+        """Remove the row files of checkpoints that were deleted or never finished."""
         if self._rows.exists():
-            self.wait()  # what is still being written is there, too
+            self.wait()  # a checkpoint that is still being written needs its rows
             there = {str(round) for round in self._manager.all_steps()}
             for old in self._rows.iterdir():
                 if old.name not in there:
@@ -83,15 +97,21 @@ class Checkpoints:
         unfinished.rename(self._rows / str(round))
 
     def wait(self) -> None:
-        """Wait for what is still being written."""
+        """Wait until the last checkpoint is written."""
         if '_manager' in vars(self):
             self._manager.wait_until_finished()
 
     def close(self) -> None:
-        """Wait, and give back what saving needs."""
+        """Wait until the last checkpoint is written, then release threads and files."""
         self.wait()
         if '_manager' in vars(self):
             self._manager.close()
+
+
+def _renamed(parts: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
+    if not names:
+        return parts
+    return parts | {'clients': {names.get(name, name): rows for name, rows in parts['clients'].items()}}
 
 
 def _on_host(rows: PyTree) -> bool:

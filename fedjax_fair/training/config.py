@@ -4,161 +4,257 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
+import os
+import types
+import typing
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from fedjax_fair import registry, results
+from fedjax_fair.core.client_map import CLIENT_MAPS
+from fedjax_fair.core.local import OPTIMIZERS
+from fedjax_fair.data import data_options
+from fedjax_fair.data.outliers import OUTLIERS
+from fedjax_fair.data.scenarios.catalogue import DATA_SEED
+from fedjax_fair.errors import UserError
+from fedjax_fair.metrics.segmentation import LOSSES
+from fedjax_fair.models import NORMS, PRECISIONS
+from fedjax_fair.models.conv import IMPLEMENTATIONS
+from fedjax_fair.options import Option, Range, above, at_least, between
 
-def setting(default: Any, help: str, group: str = 'run') -> Any:
-    """A field of :class:`Config` with its help text."""
-    return dataclasses.field(default=default, metadata={'help': help, 'group': group})
+Allowed = Range | Iterable[str] | Callable[[], Iterable[str]]  # numbers, or names: fixed ones, or those registered now
+STORES = ('auto', 'device', 'host', 'disk')
+
+
+def setting(default: Any, help: str | Callable[[], str], allowed: Allowed | None = None, group: str = 'run') -> Any:
+    """A field of :class:`Config`: its default, its help text and the values it may have.
+
+    Help on what is registered is a function: plug-ins register later. Help need not name the values allowed.
+    A default of ``{}`` makes a mapping of options, which are declared by those who have them.
+    """
+    metadata = {'help': help, 'allowed': allowed, 'group': group}
+    if default == {}:
+        return dataclasses.field(default_factory=dict, metadata=metadata)
+    return dataclasses.field(default=default, metadata=metadata)
 
 
 @dataclasses.dataclass(frozen=True)
 class Config:
-    """What is run. Two runs with equal configs (and versions, and devices) give equal numbers, bit for bit."""
+    """What is run. Two runs with equal configs (and versions, and devices) give equal numbers, bit for bit.
+
+    ``data`` holds options of the scenario (see :func:`~fedjax_fair.data.data_options`), ``model_options`` those of the
+    network and ``hyper`` those of methods, written ``'part.key'``.
+    """
 
     recipe: str = setting('fedavg', 'methods joined by +, such as fedprox or scaffold+server_adam')
-    scenario: str = setting('digits_domains', 'data and its split over clients, or npz:PATH[,PATH...]')
-    model: str = setting('auto', 'network; auto picks one for the shape of the inputs')
-    model_options: str = setting('', 'options of the network, such as stem=cifar or features=16,depth=3')
-    norm: str | None = setting(None, 'normalisation layer of the network: batch, group, none, stateless')
+    scenario: str = setting('digits_domains', 'the federation: a scenario, or SOURCE:PATH (see `fedjax-fair list`)')
+    model: str = setting(
+        'auto', 'network; auto picks one for the shape of the inputs', lambda: ('auto', *registry.models)
+    )
+    model_options: Mapping[str, Any] = setting({}, 'options of the network, such as stem=cifar or features=16,depth=3')
+    norm: str | None = setting(None, 'normalisation layer of the network', NORMS)
     normalize: str = setting('', 'channel means and deviations of inputs: MEAN/STD (such as 0.5/0.2), imagenet, retina')
     pretrained: str = setting('', 'PyTorch weights to start from (.safetensors or .npz)')
-    loss: str | None = setting(None, 'of segmentation: joint, ce, dice, joint_batch or dice_batch')
-    rounds: int = setting(30, 'rounds of federated training')
+    loss: str | None = setting(None, 'loss of segmentation', LOSSES)
+    rounds: int = setting(30, 'rounds of federated training', at_least(1))
     seeds: tuple[int, ...] = setting((0,), 'seeds of initialisation, batch order and client sampling')
-    data_seed: int = setting(0, 'seed of data and partition, the same for all seeds')
+    data_seed: int = setting(DATA_SEED.default, DATA_SEED.help, DATA_SEED.range)
+    plugins: tuple[str, ...] = setting((), 'Python file or module that registers recipes, models or data; repeatable')
     # local training
-    local_epochs: int = setting(2, 'passes over its data that a client makes per round', 'local')
-    local_steps: int | None = setting(None, 'batches per round instead of epochs', 'local')
-    batch_size: int = setting(16, 'examples per local step', 'local')
-    lr: float = setting(0.1, 'local learning rate', 'local')
-    lr_decay: float = setting(1.0, 'factor on the learning rate after every round', 'local')
-    local_optimizer: str = setting('sgd', 'sgd, nesterov, adam, adamw, rmsprop or adagrad', 'local')
-    momentum: float = setting(0.0, 'momentum of sgd', 'local')
-    weight_decay: float = setting(0.0, 'L2 weight decay (decoupled for adamw)', 'local')
-    clip_norm: float | None = setting(None, 'largest norm of a local gradient', 'local')
-    keep_optimizer: bool = setting(False, "carry each client's optimiser state to its next round", 'local')
-    augment: str = setting('', 'random crop, flip, affine, rotate, resized_crop, joined by +', 'local')
-    outliers: str = setting('', 'training examples spoiled anew in every round: pixels or gaussian', 'local')
-    outlier_share: float | None = setting(None, "share of each client's examples that are outliers (0.3)", 'local')
-    outlier_strength: float | None = setting(None, 'share of pixels (0.3) or standard deviation (1)', 'local')
-    outliers_once: bool = setting(False, 'the same examples stay spoiled in all rounds', 'local')
+    local_epochs: int = setting(2, 'passes over its data that a client makes per round', between(1, 10**6), 'local')
+    local_steps: int | None = setting(None, 'batches per round instead of epochs', between(1, 10**9), 'local')
+    batch_size: int = setting(16, 'examples per local step', at_least(1), 'local')
+    lr: float = setting(0.1, 'local learning rate', above(0), 'local')
+    lr_decay: float = setting(1.0, 'factor on the learning rate after every round', above(0), 'local')
+    local_optimizer: str = setting('sgd', 'optimiser of local training', OPTIMIZERS, 'local')
+    momentum: float = setting(0.0, 'momentum of sgd', between(0, 1), 'local')
+    weight_decay: float = setting(0.0, 'L2 weight decay (decoupled for adamw)', at_least(0), 'local')
+    clip_norm: float | None = setting(None, 'largest norm of a local gradient', above(0), 'local')
+    keep_optimizer: bool = setting(False, "carry each client's optimiser state to its next round", group='local')
+    augment: str = setting('', lambda: f'random {", ".join(registry.augmentations)}, joined by +', group='local')
+    outliers: str = setting('', 'how training examples are spoiled, anew in every round', OUTLIERS, 'local')
+    outlier_share: float | None = setting(
+        None, "share of each client's examples that are outliers (0.3)", between(0, 1), 'local'
+    )
+    outlier_strength: float | None = setting(
+        None, 'share of pixels (0.3) or standard deviation (1)', at_least(0), 'local'
+    )
+    outliers_once: bool = setting(False, 'the same examples stay spoiled in all rounds', group='local')
     # who takes part
-    participation: float = setting(1.0, 'share of clients sampled each round', 'clients')
-    sampler: str = setting('uniform', 'uniform, size (chances by examples) or schedule', 'clients')
-    schedule: str = setting('', 'client ids per round for --sampler=schedule, such as 0,1;2,3', 'clients')
-    dropout: float = setting(0.0, 'chance that a sampled client drops out of the round', 'clients')
-    # data
-    task: str | None = setting(None, 'what is learned: classification, segmentation, multilabel', 'data')
-    num_clients: int | None = setting(None, 'number of clients', 'data')
-    split_by: str | None = setting(None, 'how examples are dealt to clients', 'data')
-    alpha: float | None = setting(None, 'concentration of a Dirichlet split', 'data')
-    classes_per_client: int | None = setting(None, 'classes each client holds', 'data')
-    clients_per_domain: int | None = setting(None, 'clients of every domain', 'data')
-    client_sizes: tuple[int, ...] = setting((), 'training examples per client of each domain', 'data')
-    test_size: int | None = setting(None, 'test examples of each domain', 'data')
-    npz_keys: str | None = setting(None, 'names of arrays, such as site:hospital,split:- (- for none)', 'data')
-    source_options: str | None = setting(None, 'options of the source, such as label=dx,site=hospital', 'data')
-    image_size: int | None = setting(None, 'side to which images are resized', 'data')
-    shift: float | None = setting(None, 'how far the hospitals of tissue differ: 0 not at all, 1 by default', 'data')
-    corrupted_ratio: float | None = setting(None, 'share of clients whose images are corrupted', 'data')
-    corruption: str | None = setting(None, 'gaussian_noise, motion_blur, shot_noise or contrast', 'data')
-    severity: int | None = setting(None, 'how strong the corruption is, 1 to 5', 'data')
-    truncate: bool = setting(False, 'cut all clients to the size of the smallest', 'data')
-    join_sites: bool = setting(False, "sites that cannot be both trained on and tested become one, 'other'", 'data')
-    partition: str | None = setting(None, 'FILE.json of `data partition`: who holds what, instead of a split', 'data')
+    participation: float = setting(1.0, 'share of clients sampled each round', above(0, at_most=1), 'clients')
+    sampler: str = setting('uniform', 'how the clients of a round are drawn', lambda: registry.samplers, 'clients')
+    schedule: str = setting('', 'client ids per round for the sampler schedule, such as 0,1;2,3', group='clients')
+    dropout: float = setting(0.0, 'chance that a sampled client drops out of the round', between(0, 1), 'clients')
+    # options of data, which scenarios and sources declare
+    data: Mapping[str, Any] = setting({}, 'options of the scenario', group='data')
     # evaluation
-    eval_every: int = setting(5, 'rounds between evaluations', 'evaluation')
-    last_k: int = setting(5, 'reported accuracies are means over the last k evaluations', 'evaluation')
-    select: str = setting('last_k', 'what is reported: last_k, or best_validation (one evaluation)', 'evaluation')
-    validation: float = setting(0.0, "share of each client's training examples to validate on", 'evaluation')
+    eval_every: int = setting(5, 'rounds between evaluations', at_least(1), 'evaluation')
+    last_k: int = setting(5, 'reported accuracies are means over the last k evaluations', at_least(1), 'evaluation')
+    select: str = setting('last_k', 'the evaluations that are reported', results.SELECTIONS, 'evaluation')
+    validation: float = setting(
+        0.0, "share of each client's training examples to validate on", Range(0, 1, below=True), 'evaluation'
+    )
+    keep_predictions: bool = setting(
+        True, 'keep what every test example got, for intervals and verdicts', group='evaluation'
+    )
     adapt_every: int = setting(
-        0, 'rounds between evaluations of locally adapted models; 0: only at the end', 'evaluation'
+        0, 'rounds between evaluations of locally adapted models; 0: only at the end', at_least(0), 'evaluation'
     )
-    # hyper-parameters of methods, '--part.key=value'
-    hyper: dict[str, Any] = dataclasses.field(default_factory=dict)
+    hyper: Mapping[str, Any] = setting({}, 'options of methods, such as fedprox.mu')
     # how it is computed
-    client_map: str = setting('auto', 'auto, vmap, chunked or sharded', 'compute')
-    chunk: int | None = setting(None, 'clients that run at once on a device', 'compute')
-    devices: int | None = setting(None, 'devices to use; on CPU one per core by default', 'compute')
+    client_map: str = setting('auto', 'how clients run in parallel', CLIENT_MAPS, 'compute')
+    chunk: int | None = setting(None, 'clients that run at once on a device', at_least(1), 'compute')
+    devices: int | None = setting(None, 'devices to use; on CPU one per core by default', at_least(1), 'compute')
     conv: str = setting(
-        'auto', 'convolutions: auto (by platform and shape), exact (XLA), patches, folded or winograd', 'compute'
+        'auto',
+        'how convolutions are computed: auto goes by platform and shape, exact is XLA',
+        ('auto', *IMPLEMENTATIONS),
+        'compute',
     )
-    examples: str = setting('auto', 'where examples are kept: auto, device, host or disk', 'compute')
-    rows: str = setting('auto', "where clients' own states are kept: auto, device, host or disk", 'compute')
-    precision: str = setting('float32', 'float32, or bfloat16: models compute in it and keep float32 state', 'compute')
-    checkpoint_every: int = setting(50, 'rounds between checkpoints; 0: none', 'compute')
+    examples: str = setting('auto', 'where examples are kept', STORES, 'compute')
+    rows: str = setting('auto', "where clients' rows are kept", STORES, 'compute')
+    precision: str = setting(
+        'float32', 'numbers that models compute in; their state is kept in float32', PRECISIONS, 'compute'
+    )
+    checkpoint_every: int = setting(50, 'rounds between checkpoints; 0: none', at_least(0), 'compute')
 
     def to_json(self) -> str:
         """All settings as JSON."""
         return json.dumps(dataclasses.asdict(self), indent=2)
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Config:
-        """From what :meth:`to_json` wrote."""
-        names = {f.name for f in dataclasses.fields(cls)}
-        unknown = sorted(set(values) - names)
+    def from_dict(cls, values: Mapping[str, Any]) -> Config:
+        """From what :meth:`to_json` wrote, today or in an earlier version."""
+        values = nested(values)
+        names = [f.name for f in dataclasses.fields(cls)]
+        unknown = sorted(set(values) - set(names))
         if unknown:
-            raise ValueError(f'unknown setting {unknown[0]!r}; known: {", ".join(sorted(names))}')
-        lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
-        return cls(**{**values, **lists})
+            raise UserError(f'unknown setting {unknown[0]!r}; known: {", ".join(names)}')
+        return cls(**{name: _from_json(value) for name, value in values.items()})
+
+    @classmethod
+    def of_run(cls, folder: str | os.PathLike) -> Config:
+        """The settings of a run folder."""
+        return cls.from_dict(results.settings(folder))
+
+    def recorded(self, model: str) -> dict[str, Any]:
+        """What the files of a run say of its settings, with the name of the network that ``auto`` chose."""
+        return dataclasses.asdict(self) | {'model': model}
+
+    def at(self, point: Mapping[str, float]) -> Config:
+        """The settings of one point of a grid, as if it had been run alone.
+
+        >>> Config(recipe='fedprox').at({'fedprox.mu': 0.5, 'lr': 0.2}).hyper
+        {'fedprox.mu': 0.5}
+        """
+        methods = {name: value for name, value in point.items() if '.' in name}
+        local: dict[str, Any] = {name: value for name, value in point.items() if '.' not in name}
+        return dataclasses.replace(self, hyper={**self.hyper, **methods}, **local)
+
+    @property
+    def tools(self) -> dict[str, registry.Registry]:
+        """Besides the parts of the recipe, the names that have options ``'name.key'`` in ``hyper``."""
+        augmentations = dict.fromkeys(filter(None, self.augment.split('+')), registry.augmentations)
+        return {**augmentations, self.sampler: registry.samplers}
+
+    def options_of(self, *names: str) -> dict[str, dict[str, Any]]:
+        """The options in ``hyper`` of some parts or tools, by name and key.
+
+        >>> Config(hyper={'fedprox.mu': 0.1, 'crop.padding': 2}).options_of('crop')
+        {'crop': {'padding': 2}}
+        """
+        options: dict[str, dict[str, Any]] = {}
+        for name, value in self.hyper.items():
+            owner, _, key = name.partition('.')
+            if owner in names:
+                options.setdefault(owner, {})[key] = value
+        return options
+
+    @property
+    def method_options(self) -> dict[str, Any]:
+        """The hyper-parameters of the recipe, ``'part.key'``."""
+        parts = self.recipe.split('+')
+        return {name: value for name, value in self.hyper.items() if name.partition('.')[0] in parts}
+
+    def changed(self, **changes: Any) -> Config:
+        """A copy with some settings changed; a name that is no setting is an option of ``data``, and None removes it.
+
+        >>> Config(data={'alpha': 0.1}).changed(lr=0.5, num_clients=5).data
+        {'alpha': 0.1, 'num_clients': 5}
+        """
+        names = {f.name for f in dataclasses.fields(self)}
+        own = {name: value for name, value in changes.items() if name in names}
+        data = {**own.pop('data', self.data), **{n: v for n, v in changes.items() if n not in names}}
+        return dataclasses.replace(self, data={n: v for n, v in data.items() if v is not None}, **own)
 
 
-DATA_OPTIONS = tuple(f.name for f in dataclasses.fields(Config) if f.metadata.get('group') == 'data')
-COMPUTE_OPTIONS = {f.name for f in dataclasses.fields(Config) if f.metadata.get('group') == 'compute'}
-
-_AT_LEAST = {
-    'rounds': 1,
-    'local_epochs': 1,
-    'local_steps': 1,
-    'batch_size': 1,
-    'eval_every': 1,
-    'last_k': 1,
-    'adapt_every': 0,
-    'checkpoint_every': 0,
-    'num_clients': 1,
-    'chunk': 1,
-    'devices': 1,
-    'data_seed': 0,
-    'momentum': 0,
-    'weight_decay': 0,
-    'image_size': 1,
-    'test_size': 1,
-    'classes_per_client': 1,
-    'clients_per_domain': 1,
-    'dropout': 0,
-    'outlier_strength': 0,
-    'validation': 0,
-}
-_ABOVE = {'lr': 0, 'lr_decay': 0, 'clip_norm': 0, 'participation': 0, 'alpha': 0}
-_AT_MOST = {'participation': 1, 'dropout': 1, 'momentum': 1}
+MAPPINGS = {f.name for f in dataclasses.fields(Config) if f.default_factory is dict}
+COMPUTE_OPTIONS = {f.name for f in dataclasses.fields(Config) if f.metadata['group'] == 'compute'}
 
 
-def check(config: Config) -> Config:
-    """Refuse values that cannot be meant, naming the flag, the value and what is allowed."""
-    values = dataclasses.asdict(config)
-    for name, value in {**values, **config.hyper}.items():
-        if isinstance(value, float) and not math.isfinite(value):
-            raise ValueError(f'--{name}={value} must be a finite number')
-    for name, least in _AT_LEAST.items():
-        if values[name] is not None and values[name] < least:
-            raise ValueError(f'--{name}={values[name]} must be at least {least}')
-    for name, bound in _ABOVE.items():
-        if values[name] is not None and not values[name] > bound:
-            raise ValueError(f'--{name}={values[name]} must be above {bound}')
-    for name, most in _AT_MOST.items():
-        if values[name] > most:
-            raise ValueError(f'--{name}={values[name]} must be at most {most}')
-    seeds = config.seeds
-    if not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0 or max(seeds) >= 2**32:
-        raise ValueError(f'--seeds={",".join(map(str, seeds))} must be different whole numbers from 0 to {2**32 - 1}')
-    if min(config.client_sizes, default=1) < 1:
-        raise ValueError(f'--client_sizes={",".join(map(str, config.client_sizes))} must all be at least 1')
-    if config.schedule and config.sampler != 'schedule':
-        raise ValueError(f'--schedule={config.schedule} needs --sampler=schedule, not --sampler={config.sampler}')
-    if config.select == 'best_validation' and not config.validation:
-        raise ValueError('--select=best_validation needs --validation, a share of the training examples such as 0.2')
-    if config.sampler == 'schedule' and config.participation != 1:
-        raise ValueError(f'--participation={config.participation} does not apply to --sampler=schedule')
-    return config
+def setting_options() -> dict[str, Option]:
+    """The settings that are one value as options, each with the names that it may have now."""
+    hints = typing.get_type_hints(Config)
+    return {f.name: _option(f, hints[f.name]) for f in dataclasses.fields(Config) if f.name not in MAPPINGS}
+
+
+def _option(field: dataclasses.Field, hint: Any) -> Option:
+    kind = typing.get_args(hint)[0] if isinstance(hint, types.UnionType) else hint  # int of int | None
+    help, allowed = field.metadata['help'], field.metadata['allowed']
+    help = help() if callable(help) else help
+    if allowed is None or isinstance(allowed, Range):
+        return Option(field.name, field.default, kind, help, allowed)
+    return Option(field.name, field.default, kind, help, choices=tuple(allowed() if callable(allowed) else allowed))
+
+
+def options_from_text(text: str) -> dict[str, Any]:
+    """``'stem=cifar,depth=3,widths=64x64'`` as a dict; numbers and numbers joined by x are read as such.
+
+    >>> options_from_text('features=16,widths=64x64')
+    {'features': 16, 'widths': (64, 64)}
+    """
+    options: dict[str, Any] = {}
+    for pair in filter(None, text.split(',')):
+        name, equals, value = (part.strip() for part in pair.partition('='))
+        if not equals or not name or not value:
+            raise UserError(f'`model_options`={text} must be written name=value,name=value')
+        numbers = value.split('x')
+        if all(n.isdigit() for n in numbers):
+            options[name] = int(value) if len(numbers) == 1 else tuple(map(int, numbers))
+        else:
+            options[name] = value
+    return options
+
+
+def text_of_options(options: Mapping[str, Any]) -> str:
+    """Options of the network as :func:`options_from_text` reads them.
+
+    >>> text_of_options({'features': 16, 'widths': (64, 64)})
+    'features=16,widths=64x64'
+    """
+    values = {n: 'x'.join(map(str, v)) if isinstance(v, tuple | list) else v for n, v in options.items()}
+    return ','.join(f'{name}={value}' for name, value in values.items())
+
+
+def nested(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of a config.json in today's form.
+
+    Runs of earlier versions have the options of data beside the other settings, with null, false or [] for those that
+    were not given, and the options of the network as text.
+    """
+    names = {f.name for f in dataclasses.fields(Config)}
+    beside = {name: values[name] for name in data_options() if name in values and name not in names}
+    settings = {name: value for name, value in values.items() if name not in beside}
+    if isinstance(settings.get('model_options'), str):
+        settings['model_options'] = options_from_text(settings['model_options'])
+    if beside:
+        old = {name: value for name, value in beside.items() if value not in (None, []) and value is not False}
+        settings['data'] = old | settings.get('data', {})
+    return settings
+
+
+def _from_json(value: Any) -> Any:
+    """Lists of JSON are tuples of settings."""
+    if isinstance(value, dict):
+        return {name: _from_json(one) for name, one in value.items()}
+    return tuple(value) if isinstance(value, list) else value

@@ -12,21 +12,26 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from fedjax_fair import results
+from fedjax_fair.core.evaluate import KEPT
 from fedjax_fair.core.types import Array, FedState
-from fedjax_fair.training import output, profile, results
+from fedjax_fair.training import output, profile
 from fedjax_fair.training.checkpoint import FOLDER, Checkpoints
+from fedjax_fair.training.checks import checked
+from fedjax_fair.training.cohort_supply import Resident, Streaming, Supply, joined
 from fedjax_fair.training.config import Config
-from fedjax_fair.training.overlays import draw_overlays
+from fedjax_fair.training.interruption import Interrupted, StopFlag
+from fedjax_fair.training.network import model_name
+from fedjax_fair.training.prediction_log import PredictionLog, plan
 from fedjax_fair.training.progress import Display, fairness_note
-from fedjax_fair.training.setup import Experiment, checked, model_name, prepare
-from fedjax_fair.training.stop import Interrupted, StopFlag
-from fedjax_fair.training.supply import Resident, Streaming, Supply, joined
+from fedjax_fair.training.setup import Experiment, prepare
+from fedjax_fair.viz.overlays import draw_overlays
 
-SECONDS_PER_CALL = 2.0  # how long the device may be left alone before progress is shown
+SECONDS_PER_CALL = 2.0  # how long one call of the program may take before progress is shown
 
 
 def run(
-    config: Config,
+    config: Config | Experiment,
     out: str | pathlib.Path,
     *,
     points: Sequence[Mapping[str, float]] = ({},),
@@ -37,19 +42,24 @@ def run(
 ) -> list[dict[str, Any]]:
     """Run one experiment, every point of ``points`` times every seed as one program; returns the summaries.
 
+    An experiment that :func:`~fedjax_fair.training.prepare` gave may stand for its settings and its points.
     A single point without swept values writes straight into ``out``; a grid writes one directory per point below it.
     All mistakes are found before ``out`` is touched. ``resume`` goes on from the last checkpoint; a finished run is
     only read. ``profiled`` traces the second round of this call into ``out/profile``.
     """
-    out, config = pathlib.Path(out), checked(config)
+    out = pathlib.Path(out)
+    if isinstance(config, Experiment):
+        prepared, settings, points = config, config.config, config.points
+    else:
+        prepared, settings = None, checked(config)
     output.check_out(out, resume=resume, overwrite=overwrite)
-    folders = [out / output.point_name(p) if p else out for p in points]
+    folders = [out / results.point_name(p) if p else out for p in points]
     if resume:
         for folder, point in zip(folders, points, strict=True):
-            output.check_same(results.with_point(config, point), folder)
-        if all((folder / output.SUMMARY).exists() for folder in folders):
-            return [results.read_json(folder / output.SUMMARY) for folder in folders]
-    experiment = prepare(config, points)
+            output.check_same(settings.at(point), folder)
+        if all((folder / results.SUMMARY).exists() for folder in folders):
+            return [results.summary(folder) for folder in folders]
+    experiment = prepared or prepare(settings, points)
     output.make_out(out, resume=resume)
     return _Runner(experiment, out, folders, resume, quiet, profiled).run()
 
@@ -60,7 +70,7 @@ class _Runner:
     def __init__(
         self, experiment: Experiment, out: pathlib.Path, folders: list, resume: bool, quiet: bool, traced: bool
     ):
-        self.x, self.config, self.out, self.folders = experiment, experiment.config, out, folders
+        self.experiment, self.config, self.out, self.folders = experiment, experiment.config, out, folders
         self.model = model_name(self.config, experiment.federation)
         self.done, self.quiet, self.traced = 0, quiet, traced
         self.tallies: dict[str, Any] = {'seconds': 0.0, 'compile_seconds': 0.0, 'sums': {}}
@@ -74,16 +84,20 @@ class _Runner:
             self.done = int(np.asarray(self.states.round)[0])
         for folder, point in zip(folders, experiment.points, strict=True):
             folder.mkdir(parents=True, exist_ok=True)
-            if not (folder / output.CONFIG).exists():
-                results.write_config(folder, results.with_point(self.config, point), self.model, experiment.notes)
+            if not (folder / results.CONFIG).exists():
+                config, files = self.config.at(point), output.plugin_files(self.config)
+                results.write_config(folder, config.recorded(self.model), experiment.notes, files)
         self.histories = [results.History(folder, upto=self.done) for folder in folders]
+        facts = (self.config, experiment.federation, experiment.task)
+        self.plan = plan(*facts, experiment.kinds)
+        self.kept = [PredictionLog(folder, self.plan, *facts, upto=self.done) for folder in folders]
 
     def run(self) -> list[dict[str, Any]]:
         """Go on until all rounds are done; a stop request ends after a checkpoint."""
-        title = f'{self.config.recipe} on {self.x.federation.name}'
+        title = f'{self.config.recipe} on {self.experiment.federation.name}'
         display = Display(title, self.config.rounds, self.done, quiet=self.quiet)
         with StopFlag() as stop, display, contextlib.closing(self.supply):
-            for note in self.x.notes:
+            for note in (*self.experiment.notes, *filter(None, [self.plan.note])):
                 display.say(note)
             self._rounds(stop, display)
             if self.done < self.config.rounds:
@@ -92,27 +106,27 @@ class _Runner:
             summaries = self._finish()
             if stop.asked:
                 raise self._interrupted(f'results in {self.out}')
-        for line in results.failure_lines(summaries, self.x.points):
+        for line in results.failure_lines(summaries, self.experiment.points):
             display.warn(line)
         return summaries
 
     def _rounds(self, stop: StopFlag, display: Display) -> None:
         if self.done == self.config.rounds:
             return
-        tests = jax.tree.map(jnp.asarray, self.x.federation.tests)
+        tests = jax.tree.map(jnp.asarray, self.experiment.federation.tests)
         self._compile(display)
         pace, watched = 1, min(self.done + 1, self.config.rounds - 1) if self.traced else None
         while self.done < self.config.rounds and not stop.asked:
             n = min(pace, self._next_stop() - self.done) if watched is None or self.done > watched else 1
             with self._traced(display) if self.done == watched else contextlib.nullcontext():
                 losses, seconds = self._advance(n)
-            pace = max(1, min(self.x.program.horizon, int(SECONDS_PER_CALL / max(seconds / n, 1e-9))))
+            pace = max(1, min(self.experiment.program.horizon, int(SECONDS_PER_CALL / max(seconds / n, 1e-9))))
             note = self._evaluate(losses, tests, display) if self._due() else ''
             display.update(self.done, float(np.mean(losses)), note)
             self._checkpoint()
 
     def _compile(self, display: Display) -> None:
-        """Compile the rounds by running none of them."""
+        """Compile the program of rounds by running no round."""
         with display.compiling('rounds') as clock:
             self.states, _ = self.supply.advance(self.states, 0)
             jax.block_until_ready(self.states)
@@ -153,41 +167,58 @@ class _Runner:
 
     def _evaluate(self, losses: np.ndarray, tests, display: Display) -> str:
         """Evaluate all lanes, write their lines, and say how fair the models are now."""
-        found = self._found(self.x.kinds, display, tests)
+        metrics = self._metrics(self.experiment.kinds, display, tests, keep=self.plan.records)
         if self._adapt_due():
-            found |= self._found(('adapted',), display, tests)
+            metrics |= self._metrics(('adapted',), display, tests, keep=self.plan.records)
+        kept = {kind: _popped(values) for kind, values in metrics.items()}
         validated = self._validated(display)
-        seeds, lines, federation = self.config.seeds, [], self.x.federation
+        seeds, lines, federation = self.config.seeds, [], self.experiment.federation
         for lane, loss in enumerate(losses):
-            own = jax.tree.map(lambda leaf, lane=lane: leaf[lane], found)
+            own = jax.tree.map(lambda leaf, lane=lane: leaf[lane], metrics)
             seed = seeds[lane % len(seeds)]
             also = jax.tree.map(lambda leaf, lane=lane: leaf[lane], validated)
-            facts = (self.done, seed, float(loss), own, federation, self.x.task.score, also)
+            facts = (self.done, seed, float(loss), own, federation, self.experiment.task.score, also)
             lines.append(results.evaluation_line(*facts))
         for number, history in enumerate(self.histories):
-            history.append(lines[number * len(seeds) : (number + 1) * len(seeds)])
+            own_lanes = slice(number * len(seeds), (number + 1) * len(seeds))
+            history.append(lines[own_lanes])
+            for kind, records in kept.items():
+                own_records = {name: values[own_lanes] for name, values in records.items()}
+                self.kept[number].add(self.done, kind, own_records, history)
         return fairness_note([line['global'] for line in lines])
 
     def _validated(self, display: Display) -> dict[str, Any] | None:
         """Metrics of the model that clients would use, on their validation sets."""
-        sets = self.x.federation.validation
+        sets = self.experiment.federation.validation
         if sets is None:
             return None
-        kind = self.x.kinds[-1]
-        return self._found((kind,), display, jax.tree.map(jnp.asarray, sets), 'validation')[kind]
+        kind = self.experiment.kinds[-1]
+        return self._metrics((kind,), display, jax.tree.map(jnp.asarray, sets), 'validation')[kind]
 
-    def _found(self, kinds: tuple[str, ...], display: Display, tests, why: str = 'evaluation') -> dict[str, Any]:
-        """Metrics of these kinds of model; their program is compiled when it is first needed."""
+    def _metrics(
+        self, kinds: tuple[str, ...], display: Display, tests, why: str = 'evaluation', keep: tuple[str, ...] = ()
+    ) -> dict[str, Any]:
+        """Metrics of these kinds of model, and records of the examples where this evaluation may be reported.
+
+        Their program is compiled when it is first needed.
+        """
         pieces = []
         for piece in self.supply.evaluations(self.states, tests, kinds):
             name = f'{why} of {" and ".join(piece.kinds)} models'
             if name not in self.evaluators:
                 with display.compiling(name) as clock:
-                    lowered = self.x.program.evaluate.lower(*piece.arguments, kinds=piece.kinds)
+                    lowered = self.experiment.program.evaluate.lower(*piece.arguments, kinds=piece.kinds, keep=keep)
                     self.evaluators[name] = lowered.compile()
                 self.tallies['compile_seconds'] += clock.seconds
-            pieces.append((piece.ids, jax.device_get(self.evaluators[name](*piece.arguments))))
+            values = self.evaluators[name](*piece.arguments)
+            pieces.append((piece.ids, jax.device_get({kind: self._fetched(kind, of) for kind, of in values.items()})))
         return joined(pieces)
+
+    def _fetched(self, kind: str, metrics: dict[str, Array]) -> dict[str, Array]:
+        """Records of examples stay on the device unless this evaluation may be reported."""
+        if self.kept[0].wants(self.done, kind):
+            return metrics
+        return {name: value for name, value in metrics.items() if not name.startswith(KEPT)}
 
     def _checkpoint(self) -> None:
         every = self.config.checkpoint_every
@@ -204,20 +235,28 @@ class _Runner:
 
     def _interrupted(self, kept: str) -> Interrupted:
         done = f'stopped after round {self.done} of {self.config.rounds}'
-        return Interrupted(f'{done}; {kept}; go on with the same command and --resume')
+        return Interrupted(f'{done}; {kept}; go on with the same command and `resume`')
 
     def _classes(self, state: FedState, x: Array) -> Array:
-        return self.x.task.predict(self.x.algorithm.predict(state, x))
+        return self.experiment.task.predict(self.experiment.algorithm.predict(state, x))
 
     def _finish(self) -> list[dict[str, Any]]:
         summaries, count = [], len(self.config.seeds)
-        for number, (folder, point) in enumerate(zip(self.folders, self.x.points, strict=True)):
-            config = results.with_point(self.config, point)
+        for number, (folder, point) in enumerate(zip(self.folders, self.experiment.points, strict=True)):
+            config = self.config.at(point)
             costs = results.costs(self.tallies, slice(number * count, (number + 1) * count), config.rounds)
             history = self.histories[number]
             state = jax.tree.map(lambda leaf, lane=number * count: leaf[lane], self.states)
-            facts = costs | {'pictures': draw_overlays(self.x.federation, self._classes, state, folder)}
-            summaries.append(
-                results.write_summary(folder, config, self.model, self.x.federation, history, self.x.task.score, facts)
-            )
+            kinds = (*self.experiment.kinds, 'adapted')
+            costs |= {'predictions_bytes': self.kept[number].finish(kinds, history)}
+            facts = costs | {'pictures': draw_overlays(self.experiment.federation, self._classes, state, folder)}
+            score, federation = self.experiment.task.score, self.experiment.federation
+            settings = config.recorded(self.model)
+            summaries.append(results.write_summary(folder, settings, federation, history, score, facts))
         return summaries
+
+
+def _popped(values: dict[str, Any]) -> dict[str, Any]:
+    """Take the records of examples, by their names, out of the metrics."""
+    names = [name for name in values if name.startswith(KEPT)]
+    return {name.removeprefix(KEPT): values.pop(name) for name in names}

@@ -1,26 +1,16 @@
-"""Where results go: output directories are checked before work begins, and never overwritten by accident."""
+"""Output directories: they are checked before work begins, and never overwritten by accident."""
 
 from __future__ import annotations
 
-import json
 import pathlib
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from fedjax_fair.training import results
-from fedjax_fair.training.config import COMPUTE_OPTIONS, Config
-
-CONFIG, SUMMARY = 'config.json', 'summary.json'
-
-
-def point_name(point: Mapping[str, float]) -> str:
-    """Directory name of one point of a grid, different for different points.
-
-    >>> point_name({'fedprox.mu': 0.1, 'lr': 1.0})
-    'fedprox.mu=0.1,lr=1'
-    """
-    return ','.join(f'{name}={float(value)!r}'.removesuffix('.0') for name, value in point.items())
+from fedjax_fair import plugins, results
+from fedjax_fair.errors import UserError
+from fedjax_fair.results import CONFIG, holds_run
+from fedjax_fair.training.config import COMPUTE_OPTIONS, Config, text_of_options
 
 
 def check_out(out: pathlib.Path, *, resume: bool, overwrite: bool) -> None:
@@ -28,16 +18,16 @@ def check_out(out: pathlib.Path, *, resume: bool, overwrite: bool) -> None:
     try:
         is_file, taken = out.is_file(), out.is_dir() and any(out.iterdir())
     except OSError as error:
-        raise ValueError(f'--out={out} cannot be read: {error.strerror or error}') from None
+        raise UserError(f'`out`={out} cannot be read: {error.strerror or error}') from None
     if is_file:
-        raise ValueError(f'--out={out} is a file; name a directory')
+        raise UserError(f'`out`={out} is a file; name a directory')
     if not taken:
         return
     if not (resume or overwrite):
-        raise ValueError(f'--out={out} exists; pass --resume, --overwrite or another --out')
+        raise UserError(f'`out`={out} exists; pass `resume`, `overwrite` or another `out`')
     if not _holds_runs(out):
         asked = 'resume' if resume else 'overwrite'
-        raise ValueError(f'--{asked}: --out={out} holds other files and no run ({CONFIG}); name another --out')
+        raise UserError(f'`{asked}`: `out`={out} holds other files and no run ({CONFIG}); name another `out`')
 
 
 def make_out(out: pathlib.Path, *, resume: bool) -> None:
@@ -49,39 +39,67 @@ def make_out(out: pathlib.Path, *, resume: bool) -> None:
         with tempfile.TemporaryFile(dir=out):
             pass
     except OSError as error:
-        raise ValueError(f'--out={out} cannot be written: {error.strerror or error}') from None
+        raise UserError(f'`out`={out} cannot be written: {error.strerror or error}') from None
 
 
 def check_same(config: Config, folder: pathlib.Path) -> None:
-    """A run can only be resumed with the settings it was started with; how it is computed may change."""
+    """A run can only be resumed with the settings and plug-ins it was started with; how it is computed may change."""
     if not (folder / CONFIG).exists():
         return
-    old = results.read_config(folder)
-    for flag, before, now in _differences(old, config):
-        raise ValueError(f'--resume: --{flag}={now} differs from {before}, with which {folder} was started')
+    _check_same_plugins(config, folder)
+    for name, before, now in _differences(Config.of_run(folder), config):
+        raise UserError(f'`resume`: `{name}`={now} differs from {before}, with which {folder} was started')
 
 
 def _differences(old: Config, new: Config) -> Iterator[tuple[str, object, object]]:
     for name in Config.__dataclass_fields__:
         before, now = getattr(old, name), getattr(new, name)
-        if name == 'hyper':
+        if name in ('hyper', 'data'):
             for key in sorted({*before, *now}):
-                if before.get(key, 'its default') != now.get(key, 'its default'):
-                    yield key, before.get(key, 'its default'), now.get(key, 'its default')
-        elif before != now and name not in COMPUTE_OPTIONS and (name, now) != ('model', 'auto'):
+                pair = [_words(options.get(key, 'its default')) for options in (before, now)]
+                if pair[0] != pair[1]:
+                    yield key, *pair
+        elif before != now and name not in (*COMPUTE_OPTIONS, 'plugins') and (name, now) != ('model', 'auto'):
             yield name, _words(before), _words(now)
 
 
 def _words(value: object) -> object:
+    if isinstance(value, dict):
+        return text_of_options(value)
     return ','.join(map(str, value)) if isinstance(value, tuple) else value
 
 
+def plugin_files(config: Config) -> list[dict[str, str]]:
+    """Name and SHA-256 of the plug-ins of a run: those it names, and installed ones that it takes something from."""
+    used: dict[str, list[str]] = {
+        'recipe': config.recipe.split('+'),
+        'model': [config.model],
+        'scenario': config.scenario.split(':'),
+        'source': config.scenario.split(':'),
+        'task': [config.data.get('task', '')],
+        'partition scheme': [config.data.get('split_by', '')],
+        'augmentation': config.augment.split('+'),
+        'sampler': [config.sampler],
+    }
+    named = {pathlib.PurePath(spec).name for spec in config.plugins}
+    return [
+        {'name': plugin.name, 'sha256': plugin.sha256}
+        for plugin in plugins.loaded()
+        if plugin.name in named or any(name in used[kind] for kind, name in plugins.registered(plugin.name))
+    ]
+
+
+def _check_same_plugins(config: Config, folder: pathlib.Path) -> None:
+    written = results.read_config(folder).get('plugin_files', [])
+    old, new = ({one['name']: one['sha256'] for one in files} for files in (written, plugin_files(config)))
+    for name in {**old, **new}:
+        if name not in new:
+            raise UserError(f'`resume`: {folder} was started with the plug-in {name}; pass `plugin`={name}')
+        if name not in old:
+            raise UserError(f'`resume`: {folder} was started without the plug-in {name}')
+        if old[name] != new[name]:
+            raise UserError(f'`resume`: the plug-in {name} has changed since {folder} was started')
+
+
 def _holds_runs(out: pathlib.Path) -> bool:
-    return any(_is_config(path) for pattern in (CONFIG, f'*/{CONFIG}') for path in out.glob(pattern))
-
-
-def _is_config(path: pathlib.Path) -> bool:
-    try:
-        return 'recipe' in results.read_json(path)
-    except (OSError, json.JSONDecodeError, TypeError):
-        return False
+    return any(holds_run(path.parent) for pattern in (CONFIG, f'*/{CONFIG}') for path in out.glob(pattern))

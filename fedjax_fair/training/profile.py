@@ -11,12 +11,12 @@ import jax
 from jax.profiler import ProfileData
 
 FOLDER = 'profile'
-CONTAINERS = ('while', 'call', 'conditional')  # they last as long as what they hold
+CONTAINERS = ('while', 'call', 'conditional')  # their time is that of the operations inside
 
 
 @contextlib.contextmanager
 def traced(out: pathlib.Path) -> Iterator[pathlib.Path]:
-    """Trace what is run inside into ``out/profile``, which is yielded."""
+    """Trace the body of the ``with`` statement into the folder ``out/profile``, which is yielded."""
     folder = out / FOLDER
     with jax.profiler.trace(folder):
         yield folder

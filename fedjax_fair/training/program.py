@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from fedjax_fair.core import client_map as mapping
-from fedjax_fair.core.types import Algorithm, Array, Cohort, FedState, PyTree, Tests
+from fedjax_fair.core import client_map
+from fedjax_fair.core.types import Algorithm, Array, Cohort, FedState, PyTree, Tests, default_float
 from fedjax_fair.data.federation import Examples, cohort_of
 from fedjax_fair.data.samplers import Sampler, survivors
 from fedjax_fair.data.stream import Streamed, streamed_cohort
@@ -32,7 +32,8 @@ class Program(NamedTuple):
 
     ``init(lanes)``, and ``shapes(lanes)`` of what it would give; ``advance(lanes, states, data, n)`` runs up to
     ``horizon`` rounds on device and returns the states (the old ones are donated) with every round's metrics
-    ``[lanes, horizon]``; ``evaluate(lanes, states, tests, data)`` takes the kinds of model as a keyword. Where data is
+    ``[lanes, horizon]``; ``evaluate(lanes, states, tests, data)`` takes the kinds of model as a keyword, and the
+    records to ``keep`` of every test example. Where data is
     :class:`~fedjax_fair.data.stream.Streamed`, one cohort of every lane, ``n`` is 1, and evaluation is of its clients;
     ``init(lanes, rows)`` then makes states that hold the rows of one cohort. ``sample(lanes, rounds)`` tells who takes
     part: ``[rounds, lanes, C]``.
@@ -49,7 +50,7 @@ class Program(NamedTuple):
 def make_lanes(points: Sequence[Mapping[str, float]], seeds: Sequence[int]) -> Lane:
     """Every point times every seed, stacked; points vary slowest."""
     pairs = list(itertools.product(points, seeds))
-    floats = jnp.zeros(0).dtype
+    floats = default_float()
     hyper = {name: jnp.asarray([point[name] for point, _ in pairs], floats) for name in points[0]}
     return Lane(jnp.asarray([seed for _, seed in pairs], jnp.uint32), hyper)
 
@@ -65,7 +66,7 @@ def make_program(
     *,
     dropout: float = 0.0,
     horizon: int = 1,
-    lane_map: mapping.ClientMap = mapping.ClientMap(1),
+    lane_map: client_map.ClientMap = client_map.ClientMap(1),
     placement: jax.sharding.Sharding | None = None,
     start: Mapping[str, PyTree] = MappingProxyType({}),
 ) -> Program:
@@ -79,26 +80,33 @@ def make_program(
 
     def over_lanes(fn: Callable, shared: PyTree, lanes: PyTree) -> PyTree:
         count = jax.tree.leaves(lanes)[0].shape[0]
-        spread, slots = mapping.fit(lane_map, count)
+        fitted, slots = client_map.fit(lane_map, count)
         padded = jax.tree.map(lambda leaf: leaf[jnp.minimum(jnp.arange(slots), count - 1)], lanes)
-        out = mapping.map_clients(spread, lambda shared, lane: fn(shared, *lane), shared, padded)
+        out = client_map.map_clients(fitted, lambda shared, lane: fn(shared, *lane), shared, padded)
         return jax.tree.map(lambda leaf: leaf[:count], out)
 
     @partial(jax.jit, static_argnums=2, out_shardings=placement, compiler_options=_quick_to_compile())
     def init(lanes: Lane, start: PyTree, rows: int | None) -> FedState:
         return jax.vmap(lambda lane: factory(lane.hyper).init(key_of(lane.seed, INIT), start, rows))(lanes)
 
-    def spread(fn: Callable, shared: PyTree, data: Examples | Streamed | None, lanes: PyTree) -> PyTree:
+    def with_data(fn: Callable, shared: PyTree, data: Examples | Streamed | None, lanes: PyTree) -> PyTree:
         """Examples are shared by all lanes, but each lane has a cohort of its own."""
         if isinstance(data, Streamed):
             return over_lanes(fn, (shared, None), (*lanes, data))
         return over_lanes(fn, (shared, data), lanes)
 
     def advance(lanes: Lane, states: FedState, data: Examples | Streamed, n: Array):
-        return spread(partial(_rounds, factory, sampler, dropout, horizon), n, data, (lanes, states))
+        return with_data(partial(_rounds, factory, sampler, dropout, horizon), n, data, (lanes, states))
 
-    def evaluate(lanes: Lane, states: FedState, tests: Tests, data: Examples | Streamed | None, kinds: tuple[str, ...]):
-        return spread(partial(_evaluate, factory, kinds), tests, data, (lanes, states))
+    def evaluate(
+        lanes: Lane,
+        states: FedState,
+        tests: Tests,
+        data: Examples | Streamed | None,
+        kinds: tuple[str, ...],
+        keep: tuple[str, ...] = (),
+    ):
+        return with_data(partial(_evaluate, factory, kinds, keep), tests, data, (lanes, states))
 
     @jax.jit
     def sample(lanes: Lane, rounds: Array) -> Array:
@@ -109,7 +117,7 @@ def make_program(
         lambda lanes, rows=None: init(lanes, dict(start), rows),
         lambda lanes: init.eval_shape(lanes, dict(start), None),
         jax.jit(advance, donate_argnums=1, out_shardings=(placement, None)),
-        jax.jit(evaluate, static_argnames='kinds'),
+        jax.jit(evaluate, static_argnames=('kinds', 'keep')),
         sample,
         horizon,
     )
@@ -156,11 +164,11 @@ def _rounds(factory, sampler: Sampler, dropout, horizon: int, shared, lane: Lane
     return jax.lax.fori_loop(0, n, body, (state, empty))
 
 
-def _evaluate(factory, kinds: tuple[str, ...], shared, lane: Lane, state: FedState, own=None):
+def _evaluate(factory, kinds: tuple[str, ...], keep: tuple[str, ...], shared, lane: Lane, state: FedState, own=None):
     tests, data = shared
     algorithm, data = factory(lane.hyper), data if own is None else own
     cohort: Any = None
     if data is not None:
         everyone = jnp.arange(algorithm.run.num_clients, dtype=jnp.int32)
         cohort = _cohort(algorithm, data, everyone, None)
-    return algorithm.evaluate(state, tests, kinds, cohort, key_of(lane.seed, ADAPT))
+    return algorithm.evaluate(state, tests, kinds, cohort, key_of(lane.seed, ADAPT), keep)

@@ -1,4 +1,4 @@
-"""Client rows kept away from the device: a cohort's rows come for its round and go back after it."""
+"""Client rows in host memory or on disk: the rows of a cohort come to the device for its round only."""
 
 from __future__ import annotations
 
@@ -13,18 +13,20 @@ import jax.numpy as jnp
 import numpy as np
 
 from fedjax_fair.core.types import Array, PyTree
-from fedjax_fair.training.checkpoint import KEPT
+from fedjax_fair.errors import UserError
+from fedjax_fair.training.checkpoint import CHECKPOINTS_KEPT
 
 
 class RowStore:
     """Tables ``[lanes, N, ...]`` of all clients' rows, in host memory or, with a ``folder``, in memory-mapped files.
 
-    One thread does all reading and writing in the order it was asked for, while the device computes. The rows of round
-    ``t + 1`` are read before those of round ``t`` are written, so what both cohorts hold is taken from the device.
+    One thread does all reading and writing in the order of the requests, while the device computes. The rows of round
+    ``t + 1`` are read before the rows of round ``t`` are written. A client that is in both cohorts therefore takes its
+    row from the device.
     """
 
     def __init__(self, first: PyTree, clients: int, folder: pathlib.Path | None = None):
-        """``first[lanes, rows, ...]``: rows at the start, all alike, of which the first is everybody's."""
+        """``first[lanes, rows, ...]``: rows at the start, which are all equal."""
         leaves, self._structure = jax.tree.flatten(jax.device_get(first))
         self._placement = [leaf.sharding for leaf in jax.tree.leaves(first)]  # other places would mean compiling again
         self._tables = [_table(leaf[:, :1], clients, folder, number) for number, leaf in enumerate(leaves)]
@@ -34,7 +36,7 @@ class RowStore:
         self._written: concurrent.futures.Future | None = None
 
     def tables(self) -> PyTree:
-        """All rows as they are now, once everything asked for has been written."""
+        """All rows as they are now; waits until the last round is written."""
         self._finish_writing()
         return jax.tree.unflatten(self._structure, self._tables)
 
@@ -46,7 +48,7 @@ class RowStore:
         self._coming = self._going = None
 
     def bring(self, ids: np.ndarray, following: np.ndarray | None) -> PyTree:
-        """Rows of clients ``ids[lanes, C]`` for the round that starts now; ``following`` are read meanwhile."""
+        """Rows of clients ``ids[lanes, C]`` for the round that starts now; the ``following`` are read meanwhile."""
         if self._coming is None or not np.array_equal(self._coming[0], ids):
             self._going, self._coming = None, (ids, self._thread.submit(self._read, ids))
         rows = self._placed(self._coming[1].result())
@@ -68,7 +70,7 @@ class RowStore:
         self._written = self._thread.submit(self._write, ids, jax.tree.leaves(rows))
 
     def _finish_writing(self) -> None:
-        """Wait until all that was kept is written; what went wrong there is raised here."""
+        """Wait until all rows are written; raises the error of the thread, if there was one."""
         if self._written is not None:
             self._written.result()
 
@@ -92,11 +94,11 @@ def _table(first: np.ndarray, clients: int, folder: pathlib.Path | None, number:
     if folder is None:
         return np.broadcast_to(first, shape).copy()
     folder.mkdir(parents=True, exist_ok=True)
-    copies = 2 + KEPT  # the rows themselves, those of all checkpoints, and of one that is being written
+    copies = 2 + CHECKPOINTS_KEPT  # the rows themselves, all checkpoints, and one that is being written
     need, free = copies * math.prod(shape) * first.dtype.itemsize, shutil.disk_usage(folder).free
-    if need > free:  # a mapped file that outgrows its disk would end the process without a word
+    if need > free:  # a mapped file that outgrows its disk would kill the process without a message
         both = f'{need / 1e9:.1f} GB with its checkpoints, but {free / 1e9:.1f} GB are free'
-        raise ValueError(f'--rows=disk needs {both} in {folder}')
+        raise UserError(f'`rows`=disk needs {both} in {folder}')
     table = np.lib.format.open_memmap(folder / f'{number}.npy', 'w+', first.dtype, shape)
     table[:] = first
     return table
@@ -110,7 +112,7 @@ def _places(ids: np.ndarray, before: np.ndarray) -> np.ndarray:
 
 @jax.jit
 def _patched(rows: PyTree, newer: PyTree, places: Array) -> PyTree:
-    """Rows with those that ``newer`` has too in the place of their own."""
+    """The rows, or the newer ones of the clients that stand at ``places`` of ``newer``."""
 
     def one(row: Array, new: Array, place: Array) -> Array:
         known = (place >= 0).reshape(-1, *[1] * (row.ndim - 1))

@@ -12,7 +12,7 @@ import sys
 import pytest
 
 from fedjax_fair.cli import main
-from fedjax_fair.data import scenario_names
+from fedjax_fair.data import data_options, scenario_names
 from fedjax_fair.methods import RECIPES, defaults
 from fedjax_fair.models import MODELS
 from fedjax_fair.training import Config, Interrupted, loop
@@ -56,7 +56,7 @@ def test_compare_resumed_skips_finished_recipes(compared, command, toy, monkeypa
     (out / 'fedprox' / 'summary.json').unlink()
     started = []
     runner = loop._Runner
-    monkeypatch.setattr(loop, '_Runner', lambda x, *args: started.append(x.config.recipe) or runner(x, *args))
+    monkeypatch.setattr(loop, '_Runner', lambda one, *rest: started.append(one.config.recipe) or runner(one, *rest))
     words = ['compare', *toy, '--recipes=fedavg,fedprox', '--fedprox.mu=0.5', f'--out={out}']
     assert command(*words).code == 2  # taken
     assert command(*words, '--resume').code == 0
@@ -108,7 +108,16 @@ def test_list_names_everything(command):
 
 def test_list_for_machines(command):
     found = json.loads(command('list', '--json').out)
-    assert set(found) == {'recipes', 'scenarios', 'models'}
+    assert set(found) >= {
+        'recipes',
+        'scenarios',
+        'models',
+        'sources',
+        'partitions',
+        'tasks',
+        'augmentations',
+        'samplers',
+    }
     assert set(found['recipes']) == set(RECIPES) and set(found['models']) == set(MODELS)
     assert found['recipes']['fedprox']['hyper'] == defaults('fedprox')
     assert all(recipe['about'] for recipe in found['recipes'].values())
@@ -121,7 +130,8 @@ def test_help_shows_the_flags_in_groups(monkeypatch, capsys, word):
         main.console()
     shown = capsys.readouterr().out
     assert left.value.code == 0
-    for name in set(Config.__dataclass_fields__) - {'hyper'}:
+    settings = set(Config.__dataclass_fields__) - {'hyper', 'data', 'plugins'}
+    for name in settings | {'plugin'} | set(data_options()):
         assert shown.count(f'  --{name} ') == 1, name
     for title in ('what is run', 'local training', 'who takes part', 'data', 'evaluation', 'how it is computed'):
         assert f'\n{title}:\n' in shown

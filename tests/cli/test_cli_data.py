@@ -32,14 +32,15 @@ def test_help_names_the_argument_and_exactly_the_flags_it_reads(monkeypatch, cap
     subcommand = data.SUBCOMMANDS[name]
     assert code == 0 and f'fedjax-fair data {name} {subcommand.argument} ' in shown
     flags = [line.split()[0] for line in shown.splitlines() if line.startswith('  --')]
-    assert sorted(flags) == sorted(f'--{flag}' for flag in (*subcommand.settings, *subcommand.own))
+    assert sorted(flags) == sorted(f'--{flag.name}' for flag in subcommand.flags())
+    assert set(subcommand.settings()) <= {flag.removeprefix('--') for flag in flags} and '--plugin' in flags
 
 
 def test_data_is_a_command_of_the_usage(monkeypatch, capsys):
     monkeypatch.setattr(sys, 'argv', ['fedjax-fair', '--help'])
     with pytest.raises(SystemExit):
         main.console()
-    assert f'\n  data     {data.data.__doc__}' in capsys.readouterr().out
+    assert f'\n  data         {data.data.__doc__}' in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -76,7 +77,7 @@ def test_inspect_says_what_is_there(hospitals, monkeypatch, capsys):
     code, shown, error = leave(monkeypatch, capsys, 'inspect', str(hospitals[0]))
     assert (code, error) == (0, '')
     assert f'{hospitals[0]} looks like npz: ' in shown
-    for line in ('240: 192 for training, 48 for testing', '8x8x3 uint8', '60 (slides, patients), of 4 to 4 examples'):
+    for line in ('240: 192 for training, 48 for testing', '8x8x3 uint8', '60, of 4 to 4 examples each'):
         assert line in shown
     counts = {line.split()[0]: line.split()[1:] for line in shown.splitlines() if line.split()[0:1]}
     assert sum(int(counts[name][0]) for name in 'xyz') == 192 and sum(int(counts[name][1]) for name in 'xyz') == 48
@@ -91,7 +92,7 @@ def test_inspect_finds_problems_and_tells_by_its_exit_code(hospitals, monkeypatc
     np.savez(path, **arrays, is_test=np.arange(240) % 7 == 0)
     code, shown, _ = leave(monkeypatch, capsys, 'inspect', f'npz:{path}', '--out=sheets/a.png')
     assert code == 1 and 'looks like' not in shown and pathlib.Path('sheets/a.png').exists()
-    assert 'PROBLEM: 35 groups (patients, slides) are both trained on and tested: ' in shown
+    assert 'PROBLEM: 35 patients are both trained on and tested: ' in shown
     assert ' hospitals.npz images[0] and hospitals.npz images[1], ' in shown
     dull = arrays | {'images': np.where(np.arange(240)[:, None, None, None] == 3, 0, arrays['images'])}
     np.savez(path, **dull | {'images': dull['images'].astype(np.uint8)})
@@ -168,7 +169,7 @@ def test_partition_of_examples_that_are_drawn(hospitals, monkeypatch, capsys):
     names = {path.name for path in pathlib.Path('runs/partition-digits_domains').iterdir()}
     assert names == {'partition-clients.png', 'partition-images.png'}
     code, _, error = leave(monkeypatch, capsys, *words, '--out=p.json')
-    assert code == 2 and '--out=p.json: digits_domains draws its examples itself' in error
+    assert code == 2 and '--out=p.json: digits_domains generates its data' in error
 
 
 @pytest.mark.parametrize('out', ['sheet.txt', 'sheet'])

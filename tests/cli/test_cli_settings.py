@@ -2,14 +2,19 @@
 
 import dataclasses
 import json
+import pathlib
 
 import pytest
 from absl import flags
 
 from fedjax_fair.cli import settings
+from fedjax_fair.data import data_options
+from fedjax_fair.errors import UserError
+from fedjax_fair.results import FACTS
 from fedjax_fair.training import Config
-from fedjax_fair.training.results import FACTS
-from fedjax_fair.training.setup import checked
+from fedjax_fair.training.checks import checked
+
+RECORDED = sorted((pathlib.Path(__file__).parents[2] / 'experiments').rglob('config.json'))
 
 
 def config(*words: str, command: str = 'run') -> Config:
@@ -27,17 +32,18 @@ def test_every_setting_is_a_flag_and_flags_can_be_defined_twice():
     values = flags.FlagValues()
     settings.define_flags(values)
     settings.define_flags(values)
-    assert {f.name for f in dataclasses.fields(Config)} - {'hyper'} <= set(values)
+    names = {f.name for f in dataclasses.fields(Config)} - {'hyper', 'data', 'plugins'}
+    assert names | set(data_options()) | {'plugin'} <= set(values)
 
 
 def test_types():
     found = config('--seeds=3,1', '--lr=0.5', '--clip_norm=2', '--keep_optimizer', '--client_sizes=4,5', '--norm=none')
-    assert found.seeds == (3, 1) and found.client_sizes == (4, 5) and found.norm == 'none'
+    assert found.seeds == (3, 1) and found.data == {'client_sizes': (4, 5)} and found.norm == 'none'
     assert (found.lr, found.clip_norm, found.keep_optimizer) == (0.5, 2.0, True)
 
 
 def test_short_names():
-    assert config('--seed=7').seeds == (7,) and config('--clients=9').num_clients == 9
+    assert config('--seed=7').seeds == (7,) and config('--clients=9').data == {'num_clients': 9}
     assert config('--seed=7', '--seeds=1,2').seeds == (1, 2)  # the later one counts
 
 
@@ -66,13 +72,52 @@ def test_the_command_line_overrules_files(tmp_path, first):
 def test_config_json_gives_back_the_settings(tmp_path):
     path = tmp_path / 'config.json'
     kept = Config(
-        recipe='fedprox+server_adam', seeds=(2, 5), lr=1e-7, clip_norm=0.1, client_sizes=(3, 4), truncate=True,
+        recipe='fedprox+server_adam', seeds=(2, 5), lr=1e-7, clip_norm=0.1,
+        data={'client_sizes': (3, 4), 'truncate': True},
+        model='mlp', model_options={'widths': (8, 4)},
         schedule='0,1;1,0', sampler='schedule', hyper={'fedprox.mu': 0.1, 'server_adam.lr': 1 / 3},
     )  # fmt: skip
     facts = dict.fromkeys(FACTS, 'of no matter')
     path.write_text(json.dumps(dataclasses.asdict(kept) | facts))
     assert config(f'--config={path}') == kept
     assert config(f'--config={path}', '--lr=0.5') == dataclasses.replace(kept, lr=0.5)
+
+
+def test_config_json_of_earlier_versions(tmp_path):
+    """Options of data stood beside the other settings, whether given or not, and those of the network were text."""
+    path = tmp_path / 'config.json'
+    old = {'recipe': 'fedprox', 'model': 'mlp', 'model_options': 'widths=16x32', 'seeds': [0, 1], 'num_clients': 5}
+    old |= {'alpha': None, 'client_sizes': [], 'truncate': False, 'join_sites': True, 'shift': 0.0, 'versions': {}}
+    path.write_text(json.dumps(old))
+    data = {'num_clients': 5, 'join_sites': True, 'shift': 0.0}
+    kept = Config(recipe='fedprox', model='mlp', model_options={'widths': (16, 32)}, seeds=(0, 1), data=data)
+    assert config(f'--config={path}') == kept
+    assert Config.of_run(tmp_path) == kept
+
+
+@pytest.mark.parametrize('path', RECORDED, ids=lambda path: '/'.join(path.parts[-5:-1]))
+def test_recorded_runs_load(path):
+    """As settings of a folder and as a file of flags."""
+    assert config(f'--config={path}') == checked(Config.of_run(path.parent))
+
+
+def test_options_of_the_network_are_written_with_equals_signs():
+    assert config('--model=mlp', '--model_options=widths=64x64').model_options == {'widths': (64, 64)}
+    with pytest.raises(UserError, match='model_options=depth must be written name=value'):
+        config('--model_options=depth')
+
+
+def test_changed_settings_and_options_of_data():
+    base = Config(lr=0.5, data={'alpha': 0.1, 'test_size': 5})
+    assert base.changed(lr=0.25, alpha=None, num_clients=3) == Config(lr=0.25, data={'test_size': 5, 'num_clients': 3})
+
+
+def test_texts_become_values_and_unknown_options_of_data_are_refused():
+    assert checked(Config(rounds='3', data={'num_clients': '4', 'client_sizes': '5,6', 'truncate': False})) == Config(
+        rounds=3, data={'num_clients': 4, 'client_sizes': (5, 6)}
+    )
+    with pytest.raises(UserError, match=r"num_client=4: data has no option 'num_client'; .*did you mean 'num_clients'"):
+        checked(Config(data={'num_client': 4}))
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import optax
 import pytest
 from lab import FEDERATION, SIZES, assert_close, assert_same
 
-from fedjax_fair.core import Local, Method, Phase, build
+from fedjax_fair.core import Local, Method, Phase, Stage, build
 from fedjax_fair.core.client_map import ClientMap
 from fedjax_fair.methods import make_methods
 from fedjax_fair.metrics import classification
@@ -62,13 +62,15 @@ def test_a_second_model_is_trained_beside_the_first_and_deployed():
     np.testing.assert_allclose(found['deployed']['loss'][5], found['global']['loss'][5], rtol=1e-5)
 
 
-def test_the_second_model_sees_the_losses_of_the_methods_after_it():
+def test_the_second_model_sees_the_losses_of_the_methods_that_concern_every_model():
     tripled = Method('tripled', loss=lambda inner: lambda *a: (lambda value, aux: (3 * value, aux))(*inner(*a)))
-    own = play([second_model(0.0), tripled], rounds=1)[1].clients['second']
-    alone = play([tripled, second_model(0.0)], rounds=1)[1].clients['second']
     plain = play([second_model(0.0)], rounds=1)[1].clients['second']
-    assert_close(alone, plain, 1e-6)
-    assert not np.allclose(own['params']['head']['kernel'], plain['params']['head']['kernel'], atol=1e-3)
+    for methods in ([second_model(0.0), tripled], [tripled, second_model(0.0)]):
+        alone = play(methods, rounds=1)[1].clients['second']
+        assert_close(alone, plain, 1e-6)
+        methods = [m._replace(stage=Stage.BATCH) if m.name == 'tripled' else m for m in methods]
+        own = play(methods, rounds=1)[1].clients['second']
+        assert not np.allclose(own['params']['head']['kernel'], plain['params']['head']['kernel'], atol=1e-3)
 
 
 def test_scratch_is_carried_through_the_steps_and_masked_steps_leave_it_alone():
@@ -106,10 +108,10 @@ def test_a_mask_from_revise_reaches_another_methods_score():
 
     def score(view, updates):
         seen['negative'] = sum(jnp.sum((leaf < 0).astype(leaf.dtype)) for leaf in jax.tree.leaves(updates))
-        return jnp.log(view.reports['kept'])
+        return jnp.log(view.reports_of('masker')['kept'])
 
     def commit(view, updates, weights, update):
-        return {'weights': weights, 'kept': view.reports['kept'], 'negative': seen['negative']}, None
+        return {'weights': weights, 'kept': view.reports_of('masker')['kept'], 'negative': seen['negative']}, None
 
     zero = {'weights': jnp.zeros(6), 'kept': jnp.zeros(6), 'negative': jnp.zeros(())}
     weigher = Method('weigher', init=lambda variables, run: (zero, None), score=score, commit=commit)

@@ -108,7 +108,7 @@ def test_every_epoch_has_its_own_order_and_every_round_too():
 def test_wider_padding_of_a_clients_examples_changes_nothing():
     local = Local(epochs=2, batch_size=4, lr=0.1, momentum=0.9)
     data = FEDERATION.arrays()
-    wide = data._replace(where=jnp.pad(data.where, ((0, 0), (0, 9)), constant_values=3))
+    wide = data._replace(index=jnp.pad(data.index, ((0, 0), (0, 9)), constant_values=3))
     cohort = cohort_of(wide, jnp.asarray([1, 2], jnp.int32))
     assert_close(after_one_round(local, (1, 2))[0], after_one_round(local, cohort=cohort)[0], 1e-6)
 

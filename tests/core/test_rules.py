@@ -7,7 +7,7 @@ import optax
 import pytest
 from lab import FEDERATION, SIZES, algorithm, assert_close
 
-from fedjax_fair.core import Local, Method, Phase, build
+from fedjax_fair.core import Local, Method, Phase, Stage, build
 from fedjax_fair.core.client_map import ClientMap
 from fedjax_fair.core.server import masked_softmax
 from fedjax_fair.methods import make_methods
@@ -83,12 +83,14 @@ def test_rule_3_scores_add_and_no_score_means_log_n():
         make([scorer('a', [0.0]), loner])
 
 
-def test_rule_4_wrappers_apply_from_the_last_method_to_the_first():
+def test_rule_4_hooks_run_by_stage_then_by_name_however_methods_are_listed():
     plus, times = scale('plus', lambda v: v + 1), scale('times', lambda v: v * 2)
+    later = plus._replace(stage=Stage.OWN)
     updates = {'w': jnp.ones((1, 1, 3))}
-    for methods, expected in (([plus, times], 1 + 2 + 1), ([times, plus], 1 + (1 + 1) * 2)):
-        out = scripted_rounds(methods, ONES, updates, {}, [1])
-        np.testing.assert_allclose(out.variables['w'][0], expected)
+    for methods, expected in (([plus, times], 1 + (1 + 1) * 2), ([later, times], 1 + 2 + 1)):
+        for spelling in (methods, methods[::-1]):
+            out = scripted_rounds(spelling, ONES, updates, {}, [1])
+            np.testing.assert_allclose(out.variables['w'][0], expected)
     start = make([]).init(jax.random.key(0)).variables['params']
 
     def moved(methods):  # one step, so the change is minus the learning rate times the gradient
@@ -97,10 +99,11 @@ def test_rule_4_wrappers_apply_from_the_last_method_to_the_first():
         state, _ = make(methods, local=local).round(state, FEDERATION.cohort([0]), jax.random.key(1))
         return jax.tree.map(lambda a, b: a - b, start, state.variables['params'])
 
-    only_grad = [m._replace(finish=None) for m in (plus, times)]
     plain = moved([])
-    assert_close(moved(only_grad), jax.tree.map(lambda g: 2 * g + 1, plain))
-    assert_close(moved(only_grad[::-1]), jax.tree.map(lambda g: 2 * (g + 1), plain))
+    for first, expected in ((plus, lambda g: 2 * (g + 1)), (later, lambda g: 2 * g + 1)):
+        only_grad = [m._replace(finish=None) for m in (first, times)]
+        for spelling in (only_grad, only_grad[::-1]):
+            assert_close(moved(spelling), jax.tree.map(expected, plain))
 
 
 def test_rule_5_randomness_belongs_to_the_client_not_to_its_slot():
@@ -108,7 +111,7 @@ def test_rule_5_randomness_belongs_to_the_client_not_to_its_slot():
     shown = {}
 
     def commit(view, updates, weights, update):
-        return view.reports['draw'][jnp.argsort(view.ids)], None
+        return view.reports_of('noisy')['draw'][jnp.argsort(view.ids)], None
 
     keep = Method('keep', init=lambda v, run: (jnp.zeros(3), None), commit=commit)
     run = make([noisy, keep])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fedjax_fair.data import make_scenario
-from fedjax_fair.data.summary import describe
+from fedjax_fair.data.federation_overview import describe
 
 
 def write(folder, site, split):

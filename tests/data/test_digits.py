@@ -5,8 +5,8 @@ import pytest
 from sklearn.datasets import load_digits
 
 from fedjax_fair.data import class_counts, make_scenario
-from fedjax_fair.data.digits import DOMAINS, digit_domains, handwriting, handwritten_digits
-from fedjax_fair.data.glyphs import CELL, FONTS, SIZE, glyph_masks, warp
+from fedjax_fair.data.scenarios.digit_images import DOMAINS, digit_domains, handwriting, handwritten_digits
+from fedjax_fair.data.scenarios.glyphs import CELL, FONTS, SIZE, glyph_masks, warp
 
 
 @pytest.fixture(scope='module')
@@ -46,7 +46,7 @@ def test_domains_look_different(domains):
 def test_rendered_digits_are_recognisable_across_draws():
     """The nearest image of one draw of clean print names the digits of another draw far above chance."""
     draws = [digit_domains((1, 600, 1, 1), 1, seed) for seed in (0, 1)]
-    (x, y), (x_test, y_test) = ((d.x[d.group_of == 1, ..., 0].reshape(601, -1), d.y[d.group_of == 1]) for d in draws)
+    (x, y), (x_test, y_test) = ((d.x[d.site_of == 1, ..., 0].reshape(601, -1), d.y[d.site_of == 1]) for d in draws)
     x, x_test = ((a < a.max(1, keepdims=True) / 2).astype(np.float32) for a in (x, x_test))
     nearest = (x_test @ x.T / np.linalg.norm(x, axis=1)).argmax(1)
     assert (y[nearest] == y_test).mean() > 0.75
@@ -127,12 +127,12 @@ def test_handwritten_split_is_stratified():
 @pytest.mark.parametrize(
     ('options', 'words'),
     [
-        ({'client_sizes': [1, 2]}, '--client_sizes=1,2'),
+        ({'client_sizes': [1, 2]}, 'client_sizes=1,2'),
         ({'client_sizes': [400]}, 'handwritten digits, but there are 1797'),
-        ({'num_clients': 10}, '--num_clients=10 is not 4 domains'),
+        ({'num_clients': 10}, 'num_clients=10 is not 4 domains'),
         ({'num_clients': 8, 'clients_per_domain': 3}, 'choose 12'),
-        ({'clients_per_domain': 0}, '--clients_per_domain must be at least 1, got 0'),
-        ({'alpha': 1.0}, '--alpha=1.0 does not apply to --scenario=digits_domains'),
+        ({'clients_per_domain': 0}, 'clients_per_domain=0 must be at least 1'),
+        ({'alpha': 1.0}, 'alpha=1.0 does not apply to scenario=digits_domains'),
     ],
 )
 def test_impossible_domains_say_why(options, words):

@@ -104,9 +104,9 @@ def test_keys_rename_and_string_splits_keep_validation_out(tmp_path):
     data = {'x': images(40, 4, 4, 3), 'y': np.arange(40) % 4, 'hospital': hospital, 'part': split}
     path = save(tmp_path / 'k.npz', **data)
     pool = read_pool('npz', path, npz_keys='images:x, labels:y, site:hospital, split:part')
-    assert len(pool.y) == 32 and pool.held_out.sum() == 8 and pool.groups == ('B7', 'A1')
+    assert len(pool.y) == 32 and pool.held_out.sum() == 8 and pool.sites == ('B7', 'A1')
     np.testing.assert_array_equal(pool.x, data['x'][:32])
-    np.testing.assert_array_equal(np.array(pool.groups)[pool.group_of], hospital[:32])
+    np.testing.assert_array_equal(np.array(pool.sites)[pool.site_of], hospital[:32])
 
 
 def test_a_role_given_to_no_array_is_not_read(sites):
@@ -114,9 +114,9 @@ def test_a_role_given_to_no_array_is_not_read(sites):
     assert read_pool('npz', path).held_out.all()
     np.testing.assert_array_equal(read_pool('npz', path, npz_keys='split:-').held_out, sites['is_test'])
     drawn = read_pool('npz', path, npz_keys='split:-,is_test:-,site_names:-,group:-')
-    assert drawn.held_out.sum() == 9 and drawn.groups == ('0', '1', '2')
-    assert read_pool('npz', path, npz_keys='split:-,site:-').groups == ()
-    with pytest.raises(ValueError, match=r'--npz_keys=labels:-: sites\.npz cannot be used without labels'):
+    assert drawn.held_out.sum() == 9 and drawn.sites == ('0', '1', '2')
+    assert read_pool('npz', path, npz_keys='split:-,site:-').sites == ()
+    with pytest.raises(ValueError, match=r'npz_keys=labels:-: sites\.npz cannot be used without labels'):
         read_pool('npz', path, npz_keys='labels:-')
 
 
@@ -130,9 +130,9 @@ def test_columns_and_bytes_are_read_as_rows_of_text(sites):
         'class_names': np.array([[b'a'], [b'b'], [b'c']]),
     }
     pool = read_pool('npz', save(path, **(sites | more)))
-    assert pool.groups == ('Köln', 'Ulm') and pool.class_names == ('a', 'b', 'c')
+    assert pool.sites == ('Köln', 'Ulm') and pool.class_names == ('a', 'b', 'c')
     assert pool.held_out.tolist() == [False, True, False] * 20
-    assert pool.cluster_of.tolist() == (np.arange(60) // 6).tolist()
+    assert pool.patient_of.tolist() == (np.arange(60) // 6).tolist()
 
 
 def test_sites_of_one_slide_are_joined_before_the_split_is_drawn(tmp_path):
@@ -142,14 +142,14 @@ def test_sites_of_one_slide_are_joined_before_the_split_is_drawn(tmp_path):
     path = save(tmp_path / 's.npz', images=images(21, 4, 4), labels=np.zeros(21, int), slide=slide, site=site)
     apart = make_scenario(f'npz:{path}', npz_keys='group:-', join_sites=True)  # examples that stand alone
     assert apart.groups == tuple('BADC')
-    with pytest.raises(ValueError, match=r'no test example for B, D; every site or domain needs one \(--join_sites'):
+    with pytest.raises(ValueError, match=r'no test example for B, D; every site or domain needs one \(join_sites'):
         make_scenario(f'npz:{path}', npz_keys='group:slide')
     made = make_scenario(f'npz:{path}', npz_keys='group:slide', join_sites=True)
     assert made.groups == made.tests.names == ('other', 'A', 'C')
     assert made.sizes.tolist() == [3, 6, 3] and made.tests.mask.sum(1).tolist() == [3, 3, 3]
     held = read_pool('npz', path, npz_keys='group:slide', join_sites=True).held_out.reshape(7, 3)
     assert (held.all(1) | ~held.any(1)).all()
-    np.testing.assert_array_equal(made.cluster_of, slide[~held.ravel()])  # known to the clients, to validate by
+    np.testing.assert_array_equal(made.patient_of, slide[~held.ravel()])  # known to the clients, to validate by
 
 
 def test_sites_that_lack_a_side_are_joined_where_the_file_gives_the_split(sites):
@@ -161,7 +161,7 @@ def test_sites_that_lack_a_side_are_joined_where_the_file_gives_the_split(sites)
     assert made.tests.mask.sum(1).tolist() == [1, 4, 20]
     same = make_scenario('npz:' + save(path, **(sites | {'is_test': np.arange(60) % 2})), join_sites=True)
     assert same.groups == ('3', '0', '1', '2')
-    with pytest.raises(ValueError, match='--join_sites=true: these examples have no sites'):
+    with pytest.raises(ValueError, match='join_sites=true: these examples have no sites'):
         make_scenario(f'npz:{path}', npz_keys='site:-', join_sites=True)
 
 
@@ -278,26 +278,29 @@ def test_wrong_arrays_say_what_is_wrong_in_one_line(sites, name):
     spec = 'npz:' + save(path, **{k: v for k, v in (sites | changes).items() if v is not None})
     with pytest.raises(ValueError, match=words) as caught:
         make_scenario(spec)
-    assert '\n' not in str(caught.value) and '--' in str(caught.value)
+    assert '\n' not in str(caught.value) and '--' in caught.value.with_flags()
 
 
 WISHES = [
-    ({'npz_keys': 'site:hospital'}, '--npz_keys=site:hospital: sites.npz has no such array; it holds images, is_test'),
-    ({'npz_keys': 'colour:site'}, '--npz_keys=colour:site'),
+    ({'npz_keys': 'site:hospital'}, 'npz_keys=site:hospital: sites.npz has no such array; it holds images, is_test'),
+    ({'npz_keys': 'colour:site'}, 'npz_keys=colour:site'),
     ({'npz_keys': 'site'}, 'is not role:array'),
     ({'npz_keys': 'site:site,site:labels'}, 'names a role twice'),
-    ({'npz_keys': 'train_site:site'}, '--npz_keys=train_site:site is not read'),
-    ({'split_by': 'size'}, '--split_by=size is unknown; choose one of iid, dirichlet'),
-    ({'split_by': 'site', 'num_clients': 5}, '--num_clients=5 does not apply to --split_by=site'),
-    ({'split_by': 'iid', 'alpha': 0.1}, '--alpha=0.1 does not apply to --split_by=iid, which reads --num_clients'),
-    ({'split_by': 'dirichlet', 'clients_per_domain': 2}, '--clients_per_domain=2 does not apply'),
-    ({'alpha': 1.0, 'classes_per_client': 2}, '--alpha=1.0 does not apply to --split_by=classes'),
-    ({'num_clients': 4}, '--num_clients=4 is not 3 domains times 1'),
+    ({'npz_keys': 'train_site:site'}, 'npz_keys=train_site:site is not read'),
+    ({'split_by': 'size'}, 'split_by=size is not one of iid, dirichlet'),
+    ({'split_by': 'site', 'num_clients': 5}, 'num_clients=5 does not apply to split_by=site'),
+    ({'split_by': 'iid', 'alpha': 0.1}, 'alpha=0.1 does not apply to split_by=iid, which reads num_clients'),
+    ({'split_by': 'dirichlet', 'clients_per_domain': 2}, 'clients_per_domain=2 does not apply'),
+    ({'alpha': 1.0, 'classes_per_client': 2}, 'alpha=1.0 does not apply to split_by=classes'),
+    ({'num_clients': 4}, 'num_clients=4 is not 3 domains times 1'),
     ({'split_by': 'iid', 'num_clients': 46}, 'num_clients=46'),
-    ({'clients_per_domain': 2, 'client_sizes': [1, 2]}, 'client_sizes must have one number for each of the 3 domains'),
-    ({'classes_per_client': 4}, 'classes_per_client must be between 1 and the 3 classes present, got 4'),
-    ({'image_size': 0}, '--image_size must be at least 1, got 0'),
-    ({'test_size': 0}, '--test_size must be at least 1, got 0'),
+    (
+        {'clients_per_domain': 2, 'client_sizes': [1, 2]},
+        'client_sizes=1,2 must be one number for each of the 3 domains',
+    ),
+    ({'classes_per_client': 4}, 'classes_per_client=4 must be between 1 and the 3 classes present'),
+    ({'image_size': 0}, 'image_size=0 must be at least 1'),
+    ({'test_size': 0}, 'test_size=0 must be at least 1'),
 ]
 
 
@@ -362,13 +365,13 @@ def rewritten(path: pathlib.Path, flags: int = 0, method: int = 0, header: tuple
 def test_archives_that_cannot_be_read(sites, change, words):
     path = sites.pop('path')
     save(path, **sites)
-    with pytest.raises(ValueError, match=rf"^--scenario: sites\.npz: array 'images' cannot be read: .*{words}.*$"):
+    with pytest.raises(ValueError, match=rf"^scenario: sites\.npz: array 'images' cannot be read: .*{words}.*$"):
         read_pool('npz', rewritten(path, **change))
 
 
 @pytest.mark.parametrize('path', ['~nosuchuser/a.npz', 'a' * 300])
 def test_paths_that_cannot_be(path):
-    with pytest.raises(ValueError, match=f'^--scenario=npz:{path}: no such file$'):
+    with pytest.raises(ValueError, match=f'^scenario=npz:{path}: no such file$'):
         read_pool('npz', path)
 
 
@@ -393,3 +396,12 @@ def test_sites_for_training_images_only(tmp_path):
     }
     with pytest.raises(ValueError, match='sites for some of its images only'):
         make_scenario('npz:' + save(tmp_path / 'h.npz', **halves, train_site=np.arange(8) % 2))
+
+
+def test_group_is_another_word_for_the_role_patient(tmp_path):
+    case = np.arange(60) // 6
+    path = save(tmp_path / 'c.npz', images=images(60, 4, 4), labels=np.arange(60) % 2, case=case)
+    for role in ('patient', 'group'):
+        np.testing.assert_array_equal(read_pool('npz', path, npz_keys=f'{role}:case').patient_of, case)
+    with pytest.raises(ValueError, match='npz_keys=patient:case,group:case names a role twice'):
+        read_pool('npz', path, npz_keys='patient:case,group:case')

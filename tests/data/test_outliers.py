@@ -29,7 +29,7 @@ def seen_by_clients(outliers, number=0, seed=1):
 
     def look(ctx):
         data = ctx.spec.with_outliers(ctx.data, jax.random.fold_in(jax.random.key(seed), number + 100 * ctx.id), ctx.id)
-        return ctx.spec.read(data, jnp.arange(data.where.shape[0]))[0]
+        return ctx.spec.read(data, jnp.arange(data.index.shape[0]))[0]
 
     return np.asarray(chosen.measure(state, FEDERATION.cohort(range(5)), look))
 
@@ -88,15 +88,15 @@ def test_gaussian_noise_is_added_to_every_value_and_not_cut_off():
 @pytest.mark.parametrize(
     ('options', 'message'),
     [
-        ({'outliers': 'fog'}, '--outliers=fog is not one of pixels, gaussian'),
-        ({'outliers': 'pixels', 'outlier_share': 1.5}, '--outlier_share=1.5 must be between 0 and 1'),
-        ({'outlier_share': 0.5}, '--outlier_share=0.5 needs --outliers=pixels or --outliers=gaussian'),
-        ({'outliers': 'pixels', 'outlier_strength': -1.0}, '--outlier_strength=-1.0 must be at least 0'),
+        ({'outliers': 'fog'}, "outliers='fog' is not one of 'pixels', 'gaussian'"),
+        ({'outliers': 'pixels', 'outlier_share': 1.5}, 'outlier_share=1.5 must be at least 0 and at most 1'),
+        ({'outlier_share': 0.5}, 'outlier_share=0.5 needs outliers=pixels or outliers=gaussian'),
+        ({'outliers': 'pixels', 'outlier_strength': -1.0}, 'outlier_strength=-1.0 must be at least 0'),
     ],
 )
 def test_mistakes(options, message):
     with pytest.raises(ValueError, match=message):
-        prepare(Config(scenario='digits_labels', num_clients=10, **options))
+        prepare(Config(scenario='digits_labels', data={'num_clients': 10}, **options))
 
 
 def test_defaults_are_the_published_ones():

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from fedjax_fair.data import partition
+from fedjax_fair.data.partition import label_skew
 
 LABELS = np.random.default_rng(7).integers(10, size=2000)
 DOMAIN = np.repeat([0, 1, 2], [300, 500, 200])
@@ -67,7 +68,7 @@ def test_dirichlet_redraws_until_the_smallest_client_is_large_enough():
 @pytest.mark.parametrize('seed', [0, 1])
 def test_rare_partitions_of_two_classes_are_found(clients, alpha, seed, monkeypatch):
     """Good draws are one in hundreds or thousands; here almost all of them are of sizes alone."""
-    monkeypatch.setattr(partition, 'WHOLE_DRAWS', 3)
+    monkeypatch.setattr(label_skew, 'WHOLE_DRAWS', 3)
     labels = np.random.default_rng(0).permutation(np.repeat([0, 1], [1200, 3500]))
     found = partition.capped_dirichlet(labels, clients, alpha, seed)
     np.testing.assert_array_equal(np.sort(np.concatenate(found)), np.arange(4700))
@@ -82,12 +83,12 @@ def test_rare_partitions_of_two_classes_are_found(clients, alpha, seed, monkeypa
 
 @pytest.mark.parametrize('cap', [np.inf, 60.0])
 def test_sizes_alone_follow_the_law_of_whole_draws(cap, monkeypatch):
-    monkeypatch.setattr(partition, 'SHARES_AT_ONCE', 80)
+    monkeypatch.setattr(label_skew, 'SHARES_AT_ONCE', 80)
     labels = np.repeat([0, 1], [100, 200])
     shares = {}
     for draws in (1000, 0):
-        monkeypatch.setattr(partition, 'WHOLE_DRAWS', draws)
-        found = [partition._dirichlet_until(labels, 4, 0.7, seed, 5, cap) for seed in range(300)]
+        monkeypatch.setattr(label_skew, 'WHOLE_DRAWS', draws)
+        found = [label_skew._dirichlet_until(labels, 4, 0.7, seed, 5, cap) for seed in range(300)]
         shares[draws] = np.sort([[len(client) for client in clients] for clients in found], 1).mean(0)
     np.testing.assert_allclose(shares[0], shares[1000], rtol=0.12)
 
@@ -135,10 +136,15 @@ def test_k_classes_gives_exactly_k_classes_and_near_equal_shards():
 
 def test_k_classes_cuts_the_test_set_with_the_same_classes():
     test_labels = np.repeat(np.arange(10), 30)
-    train, test = partition.k_classes_with_test(LABELS, test_labels, 50, 2, 0)
+    train = partition.k_classes(LABELS, 50, 2, 0)
+    test = partition.tests_by_class(LABELS, train, test_labels, 0)
     np.testing.assert_array_equal(np.sort(np.concatenate(test)), np.arange(300))
     for a, b in zip(train, test, strict=True):
         assert set(LABELS[a]) == set(test_labels[b])
+
+
+def cut_tests(test_labels):
+    return partition.tests_by_class(LABELS, partition.k_classes(LABELS, 20, 2, 0), test_labels, 0)
 
 
 def test_matched_tests_have_the_mix_of_the_training_examples():
@@ -193,17 +199,20 @@ def test_truncate_makes_sizes_equal_and_keeps_owners():
     ('call', 'words'),
     [
         (lambda: partition.iid(5, 6, 0), 'num_clients=6'),
-        (lambda: partition.iid(5, 0, 0), 'num_clients must be at least 1, got 0'),
-        (lambda: partition.dirichlet(LABELS, 5, 0.0, 0), 'alpha must be a positive number, got 0.0'),
-        (lambda: partition.dirichlet(LABELS, 5, float('nan'), 0), 'alpha must be a positive number, got nan'),
-        (lambda: partition.dirichlet(LABELS, 5, -1.0, 0), 'got -1.0'),
+        (lambda: partition.iid(5, 0, 0), 'num_clients=0 must be at least 1'),
+        (lambda: partition.dirichlet(LABELS, 5, 0.0, 0), 'alpha=0.0 must be a positive number'),
+        (lambda: partition.dirichlet(LABELS, 5, float('nan'), 0), 'alpha=nan must be a positive number'),
+        (lambda: partition.dirichlet(LABELS, 5, -1.0, 0), 'alpha=-1.0 must'),
         (lambda: partition.dirichlet(LABELS[:40], 40, 0.01, 0), 'larger alpha or fewer clients'),
         (lambda: partition.capped_dirichlet(LABELS[:50], 6, 1.0, 0), 'at least 10 each needs 60 examples'),
-        (lambda: partition.k_classes(LABELS, 5, 11, 0), 'between 1 and the 10 classes present, got 11'),
-        (lambda: partition.k_classes(LABELS, 5, 0, 0), 'got 0'),
+        (
+            lambda: partition.k_classes(LABELS, 5, 11, 0),
+            'classes_per_client=11 must be between 1 and the 10 classes present',
+        ),
+        (lambda: partition.k_classes(LABELS, 5, 0, 0), 'classes_per_client=0 must'),
         (lambda: partition.k_classes(np.arange(10).repeat(3), 20, 2, 0), 'take fewer clients'),
-        (lambda: partition.k_classes_with_test(LABELS, np.arange(10), 20, 2, 0), '1 test examples'),
-        (lambda: partition.by_domain(DOMAIN, 0, 0), 'clients_per_domain must be at least 1, got 0'),
+        (lambda: cut_tests(np.arange(10)), '1 test examples'),
+        (lambda: partition.by_domain(DOMAIN, 0, 0), 'clients_per_domain=0 must be at least 1'),
         (lambda: partition.by_domain(DOMAIN, 2, 0, [1, 2]), 'one number for each of the 3 domains'),
         (lambda: partition.by_domain(DOMAIN, 2, 0, [1, 2, 101]), 'domain 2 has 200 examples'),
         (lambda: partition.quantity_skew(10, 2, 1.0, 0, law='zipf'), "'dirichlet' or 'power', got 'zipf'"),
@@ -211,7 +220,7 @@ def test_truncate_makes_sizes_equal_and_keeps_owners():
     ],
 )
 def test_impossible_partitions_say_why_in_one_line(call, words, monkeypatch):
-    monkeypatch.setattr(partition, 'MAX_SHARES', 10_000)
+    monkeypatch.setattr(label_skew, 'MAX_SHARES', 10_000)
     with pytest.raises(ValueError, match=r'^[^\n]+$') as caught:
         call()
     assert words in str(caught.value)

@@ -46,5 +46,5 @@ def test_each_group_keeps_so_many_tests():
     kept = kept_tests(pool, 12, 0)
     assert np.bincount(group[kept]).tolist() == [12, 10] and held[kept].all()
     assert kept_tests(pool, None, 0) is held
-    with pytest.raises(ValueError, match='--test_size must be at least 1, got 0'):
+    with pytest.raises(ValueError, match='test_size=0 must be at least 1'):
         kept_tests(pool, 0, 0)

@@ -8,13 +8,13 @@ import pytest
 from PIL import Image
 
 from fedjax_fair.data import problems
-from fedjax_fair.data.alike import digests, nearly_equal
-from fedjax_fair.data.digits import digit_domains, handwritten_digits
+from fedjax_fair.data.duplicates import digests, nearly_equal
 from fedjax_fair.data.pool import Pool
 from fedjax_fair.data.problems import find_problems
 from fedjax_fair.data.resize import resize_images
+from fedjax_fair.data.scenarios.digit_images import digit_domains, handwritten_digits
+from fedjax_fair.data.scenarios.tissue_images import tissue_pool
 from fedjax_fair.data.sources import read_pool
-from fedjax_fair.data.tissue import tissue_pool
 
 TESTED = 60  # of 300 examples
 
@@ -32,7 +32,7 @@ def clean() -> Pool:
     number = np.arange(300)
     return Pool(
         smooth(300), (number % 3).astype(np.int32), number >= 300 - TESTED, (number // 3 % 2).astype(np.int32),
-        ('a', 'b'), ('x', 'y', 'z'), cluster_of=number // 3,
+        ('a', 'b'), ('x', 'y', 'z'), patient_of=number // 3,
     )  # fmt: skip
 
 
@@ -51,7 +51,7 @@ def told(pool: Pool) -> dict[str, tuple[int, tuple[str, ...], bool]]:
 
 def test_clean_data_give_no_alarm(clean):
     assert find_problems(clean) == []
-    assert find_problems(clean._replace(cluster_of=None, group_of=None, groups=())) == []
+    assert find_problems(clean._replace(patient_of=None, site_of=None, sites=())) == []
 
 
 def test_places_are_named_as_the_source_names_them(tmp_path):
@@ -146,20 +146,18 @@ def test_features_of_one_number_are_no_constant_images():
 
 def test_a_patient_on_both_sides(clean):
     split = changed(clean, held_out={238: True, 298: False, 299: False})
-    whats = {'groups (patients, slides) are both trained on and tested': (2, ('237 and 238', '297 and 298'), True)}
+    whats = {'patients are both trained on and tested': (2, ('237 and 238', '297 and 298'), True)}
     assert told(split) == whats
 
 
 def test_a_patient_of_two_sites(clean):
-    moved = changed(clean, group_of={4: 0, 7: 1})
-    assert told(moved) == {
-        'groups (patients, slides) have examples of several sites': (2, ('3 and 4', '6 and 7'), False)
-    }
+    moved = changed(clean, site_of={4: 0, 7: 1})
+    assert told(moved) == {'patients have examples of several sites': (2, ('3 and 4', '6 and 7'), False)}
 
 
 def test_test_images_of_everyone_are_of_no_other_site(clean):
-    everyone = clean._replace(group_of=np.where(clean.held_out, -1, clean.group_of).astype(np.int32))
-    assert find_problems(everyone._replace(cluster_of=np.arange(300) % 100)) != []
+    everyone = clean._replace(site_of=np.where(clean.held_out, -1, clean.site_of).astype(np.int32))
+    assert find_problems(everyone._replace(patient_of=np.arange(300) % 100)) != []
     assert find_problems(everyone) == []
 
 
@@ -179,9 +177,9 @@ def test_classes_that_are_rare_or_missing(clean):
 def test_sites_that_cannot_be_trained_on_or_tested(clean):
     number = np.arange(300)
     site = np.select([number < 30, number >= 270], [1, 2], 0).astype(np.int32)
-    assert told(clean._replace(group_of=site, groups=('a', 'b', 'c'))) == {
-        'sites have no training example (see --join_sites)': (1, ('c',), False),
-        'sites have no test example (see --join_sites)': (1, ('b',), False),
+    assert told(clean._replace(site_of=site, sites=('a', 'b', 'c'))) == {
+        'sites have no training example (see the option join_sites)': (1, ('c',), False),
+        'sites have no test example (see the option join_sites)': (1, ('b',), False),
     }
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fedjax_fair.data import make_scenario, partition
-from fedjax_fair.data.digits import handwritten_digits
+from fedjax_fair.data.scenarios.digit_images import handwritten_digits
 
 
 def published_partition(labels, clients, corrupted, alpha, seed):
@@ -78,23 +78,23 @@ def test_any_arrays_can_be_the_base(tmp_path):
 @pytest.mark.parametrize(
     ('spec', 'options', 'message'),
     [
-        ('quality_shift', {}, '--scenario=quality_shift must be written quality_shift:BASE'),
+        ('quality_shift', {}, 'scenario=quality_shift must be written quality_shift:BASE'),
         (
             'quality_shift:fog',
             {},
-            'quality_shift:fog is unknown; choose one of digits, tissue, tissue_grades, npz:PATH',
+            'quality_shift:fog is not one of digits, tissue, tissue_grades, npz:PATH',
         ),
-        ('quality_shift:digits', {'corrupted_ratio': 0.01}, '--corrupted_ratio=0.01 gives 0 of 20 clients'),
-        ('quality_shift:digits', {'corruption': 'fog'}, '--corruption=fog is unknown'),
-        ('quality_shift:digits', {'severity': 0}, '--severity=0 is not one of 1, 2, 3, 4, 5'),
+        ('quality_shift:digits', {'corrupted_ratio': 0.01}, 'corrupted_ratio=0.01 gives 0 of 20 clients'),
+        ('quality_shift:digits', {'corruption': 'fog'}, 'corruption=fog is not one of'),
+        ('quality_shift:digits', {'severity': 0}, 'severity=0 is not one of 1, 2, 3, 4, 5'),
         (
             'quality_shift:digits',
             {'image_size': 32},
-            '--image_size=32 does not apply to --scenario=quality_shift:digits',
+            'image_size=32 does not apply to scenario=quality_shift:digits',
         ),
         ('quality_shift:npz:nowhere.npz', {}, 'nowhere.npz'),
-        ('quality_shift:digits', {'shift': 0.5}, '--shift=0.5 does not apply to --scenario=quality_shift'),
-        ('digits_domains', {'severity': 2}, '--severity=2 does not apply to --scenario=digits_domains'),
+        ('quality_shift:digits', {'shift': 0.5}, 'shift=0.5 does not apply to scenario=quality_shift'),
+        ('digits_domains', {'severity': 2}, 'severity=2 does not apply to scenario=digits_domains'),
         ('quality_shift:digits', {'num_clients': 400, 'alpha': 0.01}, 'without examples'),
     ],
 )

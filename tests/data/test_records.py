@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from fedjax_fair.data.records import CHUNK, DATA, LAYOUT, Records, write_records
+from fedjax_fair.data.records import DATA, EXAMPLES_AT_ONCE, LAYOUT, Records, write_records
 
 
 def images(count, seed=0):
@@ -20,7 +20,7 @@ def folder(tmp_path):
 
 
 def test_examples_come_back_over_several_chunks(tmp_path):
-    x, y = images(CHUNK + 37)
+    x, y = images(EXAMPLES_AT_ONCE + 37)
     write_records(tmp_path / 'examples', x, y)
     records = Records(tmp_path / 'examples')
     assert len(records) == len(x)
@@ -134,6 +134,6 @@ def test_a_failure_midway_leaves_no_folder(tmp_path):
                 raise OSError('the disk is gone')
             return super().__getitem__(key)
 
-    x, y = images(CHUNK + 1)
+    x, y = images(EXAMPLES_AT_ONCE + 1)
     one_line(lambda: write_records(tmp_path / 'examples', x.view(Failing), y), 'the disk is gone')
     assert not list(tmp_path.iterdir())

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from fedjax_fair.data import contact_sheet, describe, make_scenario
-from fedjax_fair.data.tissue import draw, look_of, tissue_pool
+from fedjax_fair.data import describe, make_scenario
+from fedjax_fair.data.scenarios.tissue_images import draw, look_of, tissue_pool
+from fedjax_fair.viz.federations import contact_sheet
 
 
 def pool(sizes=(6, 6, 6), test_size=4, image_size=32, classes=2, seed=0, shift=1.0):
@@ -16,7 +17,7 @@ def test_shapes_classes_and_hospitals():
     assert found.x.shape == (30, 48, 48, 3) and found.x.dtype == np.uint8
     assert found.masks.shape == (30, 48, 48) and set(np.unique(found.masks)) == {0, 1}
     assert found.class_names == ('normal', 'grade 1', 'grade 2', 'grade 3')
-    assert found.groups == ('hospital 1', 'hospital 2', 'hospital 3')
+    assert found.sites == ('hospital 1', 'hospital 2', 'hospital 3')
     assert found.held_out.sum() == 12
     assert set(np.bincount(found.y[found.held_out])) == {3}, 'classes are equally frequent'
 
@@ -30,7 +31,7 @@ def test_equal_seeds_give_equal_images_and_other_seeds_other_ones():
 def test_more_hospitals_and_images_leave_the_old_ones_as_they_are():
     small, large = pool(sizes=(3, 3)), pool(sizes=(5, 4, 2))
     for hospital in (0, 1):
-        old, new = (p.x[(p.group_of == hospital) & ~p.held_out] for p in (small, large))
+        old, new = (p.x[(p.site_of == hospital) & ~p.held_out] for p in (small, large))
         np.testing.assert_array_equal(old, new[:3])
 
 
@@ -51,7 +52,7 @@ def test_hospitals_look_different_and_classes_of_one_hospital_alike():
     """Mean colours vary more between hospitals than between the classes of a hospital."""
     found = pool(sizes=(20,) * 6)
     colours = np.array(
-        [[found.x[(found.group_of == h) & (found.y == c)].mean((0, 1, 2)) for c in (0, 1)] for h in range(6)]
+        [[found.x[(found.site_of == h) & (found.y == c)].mean((0, 1, 2)) for c in (0, 1)] for h in range(6)]
     )
     assert colours.mean(1).std(0).mean() > 2 * np.abs(colours[:, 0] - colours[:, 1]).mean() / 2
 
@@ -59,7 +60,7 @@ def test_hospitals_look_different_and_classes_of_one_hospital_alike():
 def test_the_shift_between_hospitals_can_be_turned_down_to_none():
     def spread(shift):
         found = pool(sizes=(20,) * 4, shift=shift)
-        return np.std([found.x[found.group_of == h].mean((0, 1, 2)) for h in range(4)], axis=0).mean()
+        return np.std([found.x[found.site_of == h].mean((0, 1, 2)) for h in range(4)], axis=0).mean()
 
     none, half, full = map(spread, (0.0, 0.5, 1.0))
     assert full > 1.5 * half > 1.5 * 3 * none
@@ -89,11 +90,11 @@ def test_masks_are_learned_on_request():
 @pytest.mark.parametrize(
     ('options', 'message'),
     [
-        ({'client_sizes': (4, 5), 'num_clients': 3}, r'--client_sizes=4,5 must be one size or 3, one per hospital'),
-        ({'image_size': 8}, r'--image_size=8 must be at least 16'),
-        ({'shift': 1.5}, r'--shift=1.5 must be between 0'),
-        ({'task': 'multilabel'}, r'--task=multilabel is not one of classification, segmentation'),
-        ({'alpha': 0.5}, r'--alpha=0.5 does not apply to --scenario=tissue'),
+        ({'client_sizes': (4, 5), 'num_clients': 3}, r'client_sizes=4,5 must be one size or 3, one per hospital'),
+        ({'image_size': 8}, r'image_size=8 must be at least 16'),
+        ({'shift': 1.5}, r'shift=1.5 must be at least 0 and at most 1'),
+        ({'task': 'multilabel'}, r"task='multilabel' is not one of 'classification', 'segmentation'"),
+        ({'alpha': 0.5}, r'alpha=0.5 does not apply to scenario=tissue'),
     ],
 )
 def test_mistakes_name_the_flag(options, message):

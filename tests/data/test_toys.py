@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from fedjax_fair.data import gaussian_toy, toys
+from fedjax_fair.data import gaussian_toy
+from fedjax_fair.data.scenarios import toys
 
 # Centre and standard deviation of [client][class], written out independently of the module's table.
 EXPECTED = {

@@ -34,7 +34,7 @@ def test_the_draw_depends_on_seed_and_client_alone():
 def test_slides_stay_whole():
     """Slides of four examples: as many as fit into the share, at least one, of each client."""
     slide = np.arange(len(FEDERATION.x)) // 4
-    grouped = dataclasses.replace(FEDERATION, cluster_of=slide)
+    grouped = dataclasses.replace(FEDERATION, patient_of=slide)
     split = with_validation(grouped, 0.45, seed=1)  # room for 9, 3 and 4 examples
     examples = [set(slide[row[:n]]) for row, n in zip(FEDERATION.index, FEDERATION.sizes, strict=True)]
     for client, (row, n) in enumerate(zip(split.index, split.sizes, strict=True)):
@@ -49,7 +49,7 @@ def test_slides_stay_whole():
 
 
 def test_examples_of_slides_of_one_are_drawn_as_without_slides():
-    alone = dataclasses.replace(FEDERATION, cluster_of=np.arange(len(FEDERATION.x)))
+    alone = dataclasses.replace(FEDERATION, patient_of=np.arange(len(FEDERATION.x)))
     for share, seed in ((0.3, 1), (0.5, 2)):
         one, other = (with_validation(data, share, seed) for data in (FEDERATION, alone))
         np.testing.assert_array_equal(one.index, other.index)
@@ -57,13 +57,13 @@ def test_examples_of_slides_of_one_are_drawn_as_without_slides():
 
 
 def test_a_client_of_one_slide_has_none_to_validate_on():
-    whole = dataclasses.replace(FEDERATION, cluster_of=np.zeros(len(FEDERATION.x), int))
-    with pytest.raises(ValueError, match=r'--validation=0\.3: all 20 examples of client 0 are of one group') as caught:
+    whole = dataclasses.replace(FEDERATION, patient_of=np.zeros(len(FEDERATION.x), int))
+    with pytest.raises(ValueError, match=r'validation=0\.3: all 20 examples of client 0 are of one patient') as caught:
         with_validation(whole, 0.3)
     assert '\n' not in str(caught.value)
 
 
 @pytest.mark.parametrize('share', [0.1, 1.0])
 def test_a_client_needs_examples_on_both_sides(share):
-    with pytest.raises(ValueError, match=rf'--validation={share} of the \d+ examples of client \d are \d+'):
+    with pytest.raises(ValueError, match=rf'validation={share} of the \d+ examples of client \d are \d+'):
         with_validation(FEDERATION, share)

@@ -61,5 +61,7 @@ def test_watching_changes_nothing(watcher):
 
 
 def test_windows_that_do_not_fit_a_byte():
-    with pytest.raises(ValueError, match=r'watch_signs.short=10 and long=300 must be'):
+    with pytest.raises(ValueError, match=r'watch_signs.long=300 must be at least 1 and at most 255'):
         make_methods('watch_signs', {'watch_signs.long': 300})
+    with pytest.raises(ValueError, match=r'watch_signs.short=20 must be at most watch_signs.long=10'):
+        make_methods('watch_signs', {'watch_signs.short': 20, 'watch_signs.long': 10})

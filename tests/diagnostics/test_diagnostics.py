@@ -70,7 +70,7 @@ def test_terms_of_a_round_sum_to_its_loss(played):
     found = jax.jit(lambda state: loss_decomposition(chosen, state, cohort))(after)
     clients = [3, 0, 2]
     p = np.array([SIZES[i] for i in clients]) / sum(SIZES[i] for i in clients)
-    models = [jax.tree.map(lambda leaf, i=i: leaf[i], after.clients['local_models'])['params'] for i in clients]
+    models = [jax.tree.map(lambda leaf, i=i: leaf[i], after.clients['keep_local_models'])['params'] for i in clients]
     matrix = np.array([[loss_of(model, j) for model in models] for j in clients])
     ours = np.array([loss_of(after.variables['params'], j) for j in clients])
     np.testing.assert_allclose(found.local, p @ np.diag(matrix), rtol=1e-5)
@@ -120,7 +120,7 @@ def test_drift_step_by_step(played):
             moved = jax.tree.map(lambda a, b: jnp.sum((a - b) ** 2), w, start.variables['params'])
             away.append(sum(jax.tree.leaves(moved)))
         drift.append(np.mean(away))
-        np.testing.assert_allclose(after.clients['drift'][client], drift[-1], rtol=1e-4)
+        np.testing.assert_allclose(after.clients['track_drift'][client], drift[-1], rtol=1e-4)
     np.testing.assert_allclose(mean_drift(after, cohort), np.mean(drift), rtol=1e-4)
 
 

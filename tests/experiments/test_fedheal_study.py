@@ -27,7 +27,7 @@ from experiments.study import Study, known_hyper
 from fedjax_fair.methods import make_methods
 from fedjax_fair.training import Config, finished
 
-CONFIG = Config(
+CONFIG = Config().changed(
     scenario='digits_domains',
     clients_per_domain=1,
     client_sizes=(12,),
@@ -99,7 +99,7 @@ def office(tmp_path):
     for name in OFFICE:
         np.savez(tmp_path / f'{name}.npz', images=np.zeros((100, 4, 4), np.uint8), labels=labels)
     paths = ','.join(str(tmp_path / f'{name}.npz') for name in OFFICE)
-    config = dataclasses.replace(CONFIG, scenario=f'office_caltech:{paths}', client_sizes=(), test_size=None)
+    config = CONFIG.changed(scenario=f'office_caltech:{paths}', client_sizes=(), test_size=None)
     return Study(config, tmp_path)
 
 
@@ -142,15 +142,15 @@ def test_table_3_has_three_readings_of_ditto(study, capsys):
     assert len(set(readings)) == 3
     folders = [alone(study, name) for name in ALONE]
     assert folders[0] == folders[2] and len(set(folders)) == 4  # one run, evaluated in two ways
-    asked = dataclasses.replace(study, config=dataclasses.replace(CONFIG, hyper={'ditto.aggregate': 'no'}))
-    with pytest.raises(ValueError, match=r'--ditto\.aggregate=no: Table 3 shows all readings of it'):
+    asked = dataclasses.replace(study, config=CONFIG.changed(hyper={'ditto.aggregate': 'no'}))
+    with pytest.raises(ValueError, match=r'ditto\.aggregate=no: Table 3 shows all readings of it'):
         tables.independent(asked)
 
 
 def test_personal_models_are_scored_on_their_own_domain_and_averaged_over_its_clients(tmp_path):
     """By hand, from the models kept; client 7 is never sampled and uses the mean of those that were."""
     own = dict(clients_per_domain=2, rounds=2, seeds=(0,), sampler='schedule', schedule='0,1,2,3;4,5,6,0')
-    folder = alone(Study(dataclasses.replace(CONFIG, **own), tmp_path, quiet=True), 'Ditto, personal models')
+    folder = alone(Study(CONFIG.changed(**own), tmp_path, quiet=True), 'Ditto, personal models')
     experiment, states = finished(folder)
     data, params = experiment.federation, states.clients['personal']['params']
     (dense,) = params.values()
@@ -170,7 +170,7 @@ def test_hyper_parameters_of_the_user_apply_to_every_recipe_with_the_part(monkey
     asked = []
     monkeypatch.setattr('experiments.study.run', lambda config, folder, **_: asked.append((config.hyper, folder)))
     given = known_hyper({'fedheal.tau': '0.10', 'qffl.q': '2', 'fedheal.semantics': 'paper'})
-    one = Study(dataclasses.replace(CONFIG, hyper=given), tmp_path)
+    one = Study(CONFIG.changed(hyper=given), tmp_path)
     paper = {'fedheal.semantics': 'paper', 'fedheal.tau': 0.1}
     for recipe in ('fedavg', 'moon+fedheal', 'moon+qffl'):
         one.run(recipe)
@@ -180,15 +180,15 @@ def test_hyper_parameters_of_the_user_apply_to_every_recipe_with_the_part(monkey
     Study(CONFIG, tmp_path).run('moon+fedheal')
     folders = [folder for _, folder in asked]
     assert len(set(folders)) == 5 and folders[1].parent.name == 'fedheal.semantics=paper,fedheal.tau=0.1'
-    with pytest.raises(ValueError, match=r'--fedheal\.tau=0\.1: fedheal\.tau is swept here'):
+    with pytest.raises(ValueError, match=r'fedheal\.tau=0\.1: fedheal\.tau is swept here'):
         one.run('moon+fedheal', [{'fedheal.tau': 0.3}])
 
 
 @pytest.mark.parametrize(
     ('name', 'value', 'said'),
     [
-        ('fedheel.tau', '0.1', "--fedheel.tau=0.1: 'fedheel' is not one of fedavg"),
-        ('fedheal.taus', '0.1', "--fedheal.taus=0.1: fedheal has no hyper-parameter 'taus'"),
+        ('fedheel.tau', '0.1', "fedheel.tau=0.1: 'fedheel' is not one of fedavg"),
+        ('fedheal.taus', '0.1', "fedheal.taus=0.1: fedheal has no hyper-parameter 'taus'"),
         ('fedheal.semantics', 'mine', "semantics='mine' is not one of 'code', 'paper'"),
     ],
 )
@@ -199,8 +199,8 @@ def test_hyper_parameters_that_no_recipe_has_are_refused(name, value, said):
 
 def test_a_program_takes_hyper_parameters_of_any_recipe(tmp_path):
     """In a process of its own, which flags need."""
-    show = "lambda study, table: print(study.settings('fedprox+fedheal').hyper)"
-    code = f"from experiments.fedheal import tables; tables.main({show}, 'table', ('2',), tables.HERE)"
+    show = "lambda study: print(study.settings('fedprox+fedheal').hyper)"
+    code = f"from experiments.fedheal import tables; tables.main('table', {{'2': {show}}}, tables.HERE)"
     words = ['--table=2', '--fedheal.semantics=paper', '--qffl.q=2', '--fedprox.mu=0.5', f'--out={tmp_path}']
     done = subprocess.run([sys.executable, '-c', code, *words], capture_output=True, text=True, check=False)
     assert done.stdout == "{'fedheal.semantics': 'paper', 'fedprox.mu': 0.5}\n", done.stderr

@@ -16,7 +16,7 @@ from experiments.study import Study, cell, main, markdown
 from fedjax_fair.methods import make_methods
 from fedjax_fair.training import Config
 
-CONFIG = Config(
+CONFIG = Config().changed(
     scenario='quality_shift:digits',
     num_clients=4,
     corrupted_ratio=0.25,
@@ -147,5 +147,5 @@ def test_every_figure_has_its_three_lines(asked, figure, points, tmp_path):
 def test_an_unknown_preset_is_one_line(monkeypatch, capsys):
     monkeypatch.setattr(sys, 'argv', ['tables', '--preset=large'])
     with pytest.raises(SystemExit):
-        main(lambda study, table: None, 'table', ('1', '2'), HERE)
+        main('table', {'1': print, '2': print}, HERE)
     assert '--preset=large is not one of paper, smoke, tissue' in capsys.readouterr().err

@@ -10,7 +10,7 @@ from experiments.fedtilt.study import COLUMNS, CONDITIONS, TOY, data_set, measur
 from experiments.study import Study
 from fedjax_fair.training import Config
 
-CONFIG = Config(
+CONFIG = Config().changed(
     scenario='digits_labels',
     num_clients=5,
     participation=0.6,
@@ -36,7 +36,7 @@ def test_every_table_has_all_rows_and_tilts():
     [('idx:$DATA/fashion-mnist', 'F-MNIST'), ('npz:a/cifar10.npz', 'CIFAR10'), ('digits_labels', 'MNIST')],
 )
 def test_a_data_set_is_known_by_its_name(scenario, name, tmp_path):
-    assert data_set(Study(dataclasses.replace(CONFIG, scenario=scenario), tmp_path)) == name
+    assert data_set(Study(CONFIG.changed(scenario=scenario), tmp_path)) == name
 
 
 def test_a_run_under_outliers_gives_the_numbers_of_all_three_models(tmp_path):

@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from experiments.study import Study, without_folders
+from experiments.study import Study, portable, without_folders
 from fedjax_fair.training import Config
 
 
@@ -33,7 +33,7 @@ def test_a_record_names_files_and_never_where_they_lie(folder, tmp_path, monkeyp
     monkeypatch.setenv('DATA', str(tmp_path))
     scenario = f'npz:{tmp_path if folder == "absolute" else folder}/own.npz'
     monkeypatch.setattr('sys.argv', ['tables', '--table=1', f'--scenario={scenario}', f'--out={tmp_path}/out'])
-    Study(Config(scenario=scenario, num_clients=2), tmp_path).write('table1', ['a line'], {'a': 1})
+    Study(Config(scenario=scenario, data={'num_clients': 2}), tmp_path).write('table1', ['a line'], {'a': 1})
     text = (tmp_path / 'table1.json').read_text()
     record, shown = json.loads(text), 'npz:own.npz' if folder == 'absolute' else scenario
     assert str(tmp_path) not in text
@@ -52,3 +52,8 @@ def test_sources_of_many_files_are_known_by_their_examples(tmp_path):
     np.savez(tmp_path / 'b.npz', images=np.ones((20, 4), np.float32), labels=np.arange(20) % 2)
     after = Study(Config(scenario=scenario, data_seed=1), tmp_path).data()['sha256']
     assert after != before
+
+
+def test_settings_within_settings_name_no_folder_either():
+    found = portable({'data': {'partition': '/home/me/split.json', 'alpha': 0.1}, 'plugins': ('/home/me/mine.py',)})
+    assert found == {'data': {'partition': 'split.json', 'alpha': 0.1}, 'plugins': ['mine.py']}

@@ -97,6 +97,6 @@ def test_all_of_densenet121_agrees_as_far_as_rounding_lets_it():
 def test_fedavg_leaves_a_gap_between_the_domains_of_digits(tmp_path):
     """The demo's job: well above chance everywhere, and the domains clearly apart."""
     (summary,) = run(Config(rounds=20, eval_every=5, last_k=1, devices=1), tmp_path / 'out', quiet=True)
-    accuracy = np.array(summary['metrics']['group_accuracy']['mean'])
+    accuracy = np.array(summary['global']['group_accuracy']['mean'])
     assert accuracy.min() > 0.4
     assert accuracy.max() - accuracy.min() > 0.1

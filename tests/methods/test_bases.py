@@ -14,8 +14,8 @@ from fedjax_fair.core import build
 from fedjax_fair.core.types import Method
 from fedjax_fair.methods import make_methods
 from fedjax_fair.metrics import classification
-from fedjax_fair.metrics.parts import cross_entropy
 from fedjax_fair.ops import class_sums
+from fedjax_fair.ops.entropy import cross_entropy
 from fedjax_fair.testing import scripted_rounds
 
 
@@ -159,7 +159,8 @@ def test_qffl_sees_plain_cross_entropy_whatever_the_base_trains_on(base):
     spy = Method(
         'spy',
         init=lambda variables, run: (None, jnp.zeros(())),
-        commit=lambda view, updates, weights, update: (None, view.reports['loss']),
+        measures=('loss',),
+        commit=lambda view, updates, weights, update: (None, view.measured['loss']),
     )
     data, methods = marsfl.federation(), [*make_methods(f'{base}+qffl', {f'{base}.mu': 5.0}), spy]
     facts = dict(sizes=data.sizes, example=data.x[0], local=marsfl.LOCAL, rounds=2, client_map='vmap')

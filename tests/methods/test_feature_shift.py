@@ -8,7 +8,7 @@ from lab import FEDERATION, algorithm, assert_close, assert_same, lab
 
 from fedjax_fair.core import Local, build, tree
 from fedjax_fair.methods import make_methods
-from fedjax_fair.methods.contrastive import cosine
+from fedjax_fair.methods.moon import cosine
 from fedjax_fair.metrics import classification
 from fedjax_fair.models import make_model
 from fedjax_fair.testing import tiny_mlp

@@ -34,7 +34,8 @@ def spy(like):
     kept, number = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, bool), like), jnp.zeros((), jnp.zeros(0).dtype)
 
     def commit(view, updates, weights, update):
-        return None, {'kept': view.reports['kept'], 'p': weights, 'distance': view.reports['distance']}
+        kept, distance = view.reports_of('fphl')['kept'], view.reports_of('fael')['distance']
+        return None, {'kept': kept, 'p': weights, 'distance': distance}
 
     return Method(
         'spy', init=lambda variables, run: (None, {'kept': kept, 'p': number, 'distance': number}), commit=commit

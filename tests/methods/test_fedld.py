@@ -11,7 +11,7 @@ from fedjax_fair.core.client_map import ClientMap, client_mesh
 from fedjax_fair.core.local import WarmUp
 from fedjax_fair.core.tree import weighted_sum
 from fedjax_fair.methods import make_methods
-from fedjax_fair.methods.decomposition import warm_up
+from fedjax_fair.methods.fedld import warm_up
 from fedjax_fair.metrics import classification
 from fedjax_fair.ops import class_means, collaboration_weights, feature_statistics
 from fedjax_fair.testing import scripted_rounds, tiny_mlp
@@ -246,8 +246,8 @@ def test_fedpac_deploys_own_heads_and_needs_to_know_which_layer_that_is():
         ('margin', {'margin.kind': 'damp'}, "margin.kind='damp' is not one of 'logits', 'softmax_batch', 'squared'"),
         ('principal', {'principal.granularity': 'row'}, "principal.granularity='row' is not one of 'model', 'leaf'"),
         ('principal', {'principal.weights': 'loss'}, "principal.weights='loss' is not one of 'n', 'uniform'"),
-        ('principal', {'principal.keep': '0'}, r'keep=0.0 of principal aggregation must be above 0 and at most 1'),
-        ('fedld', {'fedld.keep': '1.5'}, r'keep=1.5 of principal aggregation must be above 0 and at most 1'),
+        ('principal', {'principal.keep': '0'}, r'principal.keep=0.0 must be above 0 and at most 1'),
+        ('fedld', {'fedld.keep': '1.5'}, r'fedld.keep=1.5 must be above 0 and at most 1'),
         ('fedgh', {'fedgh.rule': 'all'}, "fedgh.rule='all' is not one of 'seq', 'frozen'"),
         ('fedprox', {'fedprox.kind': 'l1'}, "fedprox.kind='l1' is not one of 'squared', 'norms'"),
     ],

@@ -13,8 +13,8 @@ from fedjax_fair.core.types import Model, Output
 from fedjax_fair.data.federation import Examples, cohort_of
 from fedjax_fair.methods import make_methods
 from fedjax_fair.metrics import classification
-from fedjax_fair.metrics.parts import cross_entropy
 from fedjax_fair.ops import sharpness
+from fedjax_fair.ops.entropy import cross_entropy
 from fedjax_fair.testing import scripted_rounds
 
 

@@ -8,8 +8,6 @@ import pytest
 from lab import GOLDEN
 from marsfl import MARSFL, flatten, unflatten
 
-from fedjax_fair.methods.weights import probe_loss
-
 
 @pytest.fixture(autouse=True)
 def in_order(monkeypatch):
@@ -74,7 +72,8 @@ def test_fedproc_averages_the_prototypes_of_all_clients_as_marsfl_does():
 
 def test_losses_by_which_qffl_weighs_are_those_of_marsfl():
     golden, chosen = np.load(GOLDEN / 'marsfl_qffl.npz'), marsfl.algorithm('qffl')
-    found = chosen.measure(chosen.init(jax.random.key(0)), marsfl.federation().cohort(range(4)), probe_loss)['loss']
+    cohort = marsfl.federation().cohort(range(4))
+    found = chosen.measure(chosen.init(jax.random.key(0)), cohort, lambda ctx: ctx.loss(ctx.variables))
     for q in (0.0, 0.5, 1.0, 2.0):
         np.testing.assert_allclose(found, golden[f'q{q}_F'], atol=1e-6, rtol=0)
 

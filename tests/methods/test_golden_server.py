@@ -42,7 +42,7 @@ def test_marsfl_qffl(q):
         init=lambda variables, run: (None, jnp.zeros(2)),
         commit=lambda view, updates, weights, update: (
             None,
-            jnp.stack([weights, view.reports['update_sq_norm']], 1),
+            jnp.stack([weights, view.reports_of('qffl')['update_sq_norm']], 1),
         ),
     )
     out = scripted_rounds(

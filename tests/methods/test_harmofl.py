@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from lab import GOLDEN, algorithm, assert_close, assert_same, federation, lab
+from lab import GOLDEN, IMAGES, algorithm, assert_close, assert_same, lab
 
 from fedjax_fair.core import Local, Method, Model, Output, build
 from fedjax_fair.core import local as training
@@ -103,7 +103,7 @@ def test_the_server_takes_the_plain_mean_once_or_in_every_round():
 
 def test_in_every_round_clients_go_on_from_the_mean():
     hyper = {'amp_norm.communicate': 'every_round'}
-    chosen, data = algorithm('amp_norm', hyper), federation('amp_norm')
+    chosen, data = algorithm('amp_norm', hyper, data=IMAGES), IMAGES
     state, found = chosen.init(jax.random.key(0)), []
     for _ in range(2):
         state, _ = chosen.round(state, data.cohort(range(5)), jax.random.key(1))
@@ -114,14 +114,14 @@ def test_in_every_round_clients_go_on_from_the_mean():
 def test_an_amplitude_that_does_not_move_stays_the_mean_of_the_first_round():
     """Clients that began again from their own first batch would give another one: batches are drawn anew."""
     hyper = {'amp_norm.communicate': 'every_round', 'amp_norm.decay': 0.0}
-    chosen, data = algorithm('amp_norm', hyper), federation('amp_norm')
+    chosen, data = algorithm('amp_norm', hyper, data=IMAGES), IMAGES
     first, _ = chosen.round(chosen.init(jax.random.key(0)), data.cohort(range(4)), jax.random.key(1))
     second, _ = chosen.round(first, data.cohort([1]), jax.random.key(1))
     assert_same(second.server['amp_norm'], first.server['amp_norm'])
 
 
 def test_evaluation_uses_the_amplitude_of_the_server_and_none_before_there_is_one():
-    chosen, data = algorithm('amp_norm'), federation('amp_norm')
+    chosen, data = algorithm('amp_norm', data=IMAGES), IMAGES
     x, mask, model = jnp.asarray(data.x[:7]), jnp.ones(7, bool), tiny_mlp(batch_norm=True)
     start = chosen.init(jax.random.key(0))
     plain = model.apply(start.variables, x, mask, False, None).logits
@@ -185,10 +185,10 @@ def test_without_a_radius_harmofl_is_amplitude_normalisation():
 
 def test_harmofl_keeps_the_optimisers_of_clients_unless_told_otherwise():
     for recipe in ('harmofl', 'harmofl_release'):
-        assert algorithm(recipe).facts['local'].keep_optimizer
+        assert algorithm(recipe, data=IMAGES).facts['local'].keep_optimizer
         fresh = {f'{recipe}.keep_optimizer': 'false'}
         for asked in (False, True):  # the method's own word counts, whatever the run says
-            chosen = algorithm(recipe, fresh, local=Local(keep_optimizer=asked))
+            chosen = algorithm(recipe, fresh, local=Local(keep_optimizer=asked), data=IMAGES)
             assert (
                 not chosen.facts['local'].keep_optimizer and OPTIMIZER_ROW not in chosen.init(jax.random.key(0)).clients
             )

@@ -10,7 +10,7 @@ from fedjax_fair.core import Local, Model, Output, build
 from fedjax_fair.core.client_map import ClientMap
 from fedjax_fair.data.federation import Examples, cohort_of, index_table
 from fedjax_fair.methods import defaults, make_methods, resolve_hyper
-from fedjax_fair.methods.weights import step_mass
+from fedjax_fair.methods.fednova import step_mass
 from fedjax_fair.metrics import classification
 from fedjax_fair.testing import scripted_rounds, tiny_federation, tiny_mlp
 
@@ -192,9 +192,9 @@ def test_hyper_parameters_are_converted_and_checked():
         'scaffold': {'server_lr': 1.0, 'control': 'participation'},
     }
     for hyper, message in (
-        ({'fedprox.mu': 'much'}, r'--fedprox.mu=much: expected a float such as 0.01'),
-        ({'fedprox.nu': 1}, r"--fedprox.nu=1: fedprox has no hyper-parameter 'nu'; it has: mu"),
-        ({'scaffold.server_lr': 1}, r"--scaffold.server_lr=1: 'scaffold' is not a part of recipe 'fedprox'"),
+        ({'fedprox.mu': 'much'}, r'fedprox.mu=much: expected a number such as 0.01'),
+        ({'fedprox.nu': 1}, r"fedprox.nu=1: fedprox has no hyper-parameter 'nu'; it has: mu"),
+        ({'scaffold.server_lr': 1}, r"scaffold.server_lr=1: 'scaffold' is not a part of recipe 'fedprox'"),
     ):
         with pytest.raises(ValueError, match=message):
             resolve_hyper('fedprox', hyper)

@@ -1,5 +1,8 @@
 """The classification task: per-example facts, and metrics that jit, vmap and ignore padding."""
 
+import subprocess
+import sys
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -67,3 +70,8 @@ def test_metrics_vmap_over_test_sets():
 def test_one_class_is_refused():
     with pytest.raises(ValueError, match='num_classes must be at least 2, got 1'):
         metrics.classification(1)
+
+
+def test_kernels_of_methods_stand_below_metrics():
+    code = "import fedjax_fair.ops, sys; sys.exit('fedjax_fair.metrics' in sys.modules)"
+    assert subprocess.run([sys.executable, '-c', code], timeout=120).returncode == 0

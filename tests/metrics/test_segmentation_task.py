@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from fedjax_fair.metrics import dice_loss, make_task, overlap, pixel_cross_entropy, segmentation
+from fedjax_fair.errors import UserError
+from fedjax_fair.metrics import TASKS, dice_loss, make_task, overlap, pixel_cross_entropy, segmentation
 
 RNG = np.random.default_rng(0)
 LOGITS = RNG.normal(size=(3, 4, 5, 2)).astype(np.float32)
@@ -96,11 +97,20 @@ def test_classes_are_counted_by_pixel():
 
 
 def test_mistakes():
-    with pytest.raises(ValueError, match='--loss=focal is unknown; choose one of joint, ce, dice'):
+    with pytest.raises(ValueError, match=r"^loss='focal' is not one of 'joint', 'ce', 'dice'"):
         make_task('segmentation', 2, 'focal')
-    with pytest.raises(ValueError, match='--loss=ce does not apply to --task=classification'):
+    with pytest.raises(UserError, match=r"segmentation\.loss='focal' is not one of 'joint'"):
+        segmentation(2, loss='focal')
+    with pytest.raises(ValueError, match=r'^loss=ce does not apply to task=classification'):
         make_task('classification', 2, 'ce')
-    with pytest.raises(ValueError, match='--task=detection is unknown; choose one of classification'):
+    with pytest.raises(ValueError, match=r'^task=detection is not one of classification'):
         make_task('detection', 2)
     with pytest.raises(ValueError, match="over='pixel' is unknown"):
         dice_loss(LOGITS, Y, over='pixel')
+
+
+def test_a_task_that_is_registered_can_be_made_at_once(monkeypatch):
+    with pytest.raises(UserError, match='ranking'):
+        make_task('ranking', 3)
+    monkeypatch.setitem(TASKS, 'ranking', lambda num_classes: segmentation(num_classes)._replace(name='ranking'))
+    assert make_task('ranking', 3).name == 'ranking'

@@ -9,7 +9,8 @@ import pytest
 from flax import linen as nn
 
 from fedjax_fair.models import conv as conv_lib
-from fedjax_fair.models.conv import IMPLEMENTATIONS, Conv, conv2d, use_conv
+from fedjax_fair.models.adapter import from_linen
+from fedjax_fair.models.conv import IMPLEMENTATIONS, Conv, conv2d, with_conv
 
 CASES = [  # height, width, kernel, strides, padding
     (8, 8, 1, 1, 'SAME'),
@@ -26,13 +27,6 @@ CASES = [  # height, width, kernel, strides, padding
     (9, 8, 7, 1, 'SAME'),
     (11, 9, 7, 2, 3),
 ]
-
-
-@pytest.fixture
-def restored():
-    before = conv_lib._setting
-    yield
-    use_conv(before)
 
 
 def value_and_grads(f, x, kernel):
@@ -124,13 +118,19 @@ def test_hessian_vector_products_by_forward_over_reverse():
         np.testing.assert_allclose(hessian_vector(name), hessian_vector('exact'), rtol=1e-4, atol=1e-4)
 
 
-def train_in_scan(x, kernel):
-    """Three gradient steps inside ``lax.scan``."""
+def trained_in_scan(conv):
+    """Three gradient steps inside ``lax.scan``, of a model that computes by ``conv``."""
+    model = with_conv(from_linen(Conv(4, 3, use_bias=False)), conv)
 
-    def step(kernel, _):
-        return kernel - 0.1 * jax.grad(lambda k: jnp.sum(jnp.square(conv2d(x, k, 1, 'SAME'))))(kernel), None
+    def train(x, kernel):
+        def loss(kernel):
+            variables = {'params': {'kernel': kernel}, 'batch_stats': {}}
+            logits = model.apply(variables, x, jnp.ones(len(x), bool), False, jax.random.key(0)).logits
+            return jnp.sum(jnp.square(logits))
 
-    return jax.lax.scan(step, kernel, None, length=3)[0]
+        return jax.lax.scan(lambda kernel, _: (kernel - 0.1 * jax.grad(loss)(kernel), None), kernel, None, length=3)[0]
+
+    return train
 
 
 def compiled_convolutions(f, *args):
@@ -139,14 +139,41 @@ def compiled_convolutions(f, *args):
     )
 
 
-def test_cpu_training_loop_holds_no_xla_convolution(restored):
-    use_conv('auto')
+def test_cpu_training_loop_holds_no_xla_convolution():
+    train = trained_in_scan('auto')
     for channels in (3, 16):  # patches and Winograd
         x, kernel = jnp.ones((2, 8, 8, channels)), jnp.ones((3, 3, channels, 4))
-        assert compiled_convolutions(train_in_scan, x, kernel) == 0
-        assert compiled_convolutions(jax.vmap(train_in_scan), x[None], kernel[None]) == 0
-    use_conv('exact')  # the same search finds them when they are there, and the setting outlives jit's cache
-    assert compiled_convolutions(train_in_scan, x, kernel) > 0
+        assert compiled_convolutions(train, x, kernel) == 0
+        assert compiled_convolutions(jax.vmap(train), x[None], kernel[None]) == 0
+    # The same search finds them when they are there: beside each other, models compute each in its own way.
+    assert compiled_convolutions(trained_in_scan('exact'), x, kernel) > 0
+    assert compiled_convolutions(train, x, kernel) == 0
+
+
+def used(monkeypatch, model, x):
+    """Implementations that one evaluation of a model calls."""
+    names = []
+    for name, function in IMPLEMENTATIONS.items():
+        spy = lambda *args, name=name, function=function: names.append(name) or function(*args)  # noqa: E731
+        monkeypatch.setitem(IMPLEMENTATIONS, name, spy)
+    variables = model.init(jax.random.key(0), x)
+    names.clear()
+    model.apply(variables, x, jnp.ones(len(x), bool), False, jax.random.key(0))
+    return names
+
+
+@pytest.mark.parametrize('conv', IMPLEMENTATIONS)
+def test_a_model_computes_by_its_own_implementation(conv, monkeypatch):
+    x, layer = jnp.ones((2, 8, 8, 3)), from_linen(Conv(4, 3))
+    assert used(monkeypatch, with_conv(layer, conv), x)[0] == conv
+    assert used(monkeypatch, layer, x)[0] == 'folded'  # nothing is left of it
+
+
+def test_a_model_that_fails_leaves_no_setting_behind(monkeypatch):
+    x, layer = jnp.ones((2, 8, 8, 3)), from_linen(Conv(4, 3))
+    with pytest.raises(ValueError, match='dtype'):
+        with_conv(layer, 'exact').init(jax.random.key(0), jnp.ones((2, 8, 8, 3), int))
+    assert used(monkeypatch, layer, x)[0] == 'folded'
 
 
 def test_accelerators_use_the_native_convolution(monkeypatch):
@@ -161,15 +188,10 @@ def test_thin_layers_are_folded_on_cpu():
     assert conv_lib.choose((3, 3, 64, 64), (1, 1)) == 'winograd'
 
 
-def test_setting_returns_the_previous_one(restored):
-    use_conv('exact')
-    assert use_conv('auto') == 'exact'
-
-
 def test_mistakes_name_the_choices():
     x, kernel = jnp.ones((1, 4, 4, 1)), jnp.ones((5, 5, 1, 1))
-    with pytest.raises(ValueError, match=r"conv='fast' is unknown; choose one of auto, exact, patches"):
-        use_conv('fast')
+    with pytest.raises(ValueError, match='conv=fast is not one of auto, exact, patches'):
+        with_conv(from_linen(Conv(4, 3)), 'fast')
     with pytest.raises(ValueError, match=r"implementation='fast'.*exact, patches"):
         conv2d(x, kernel, implementation='fast')
     with pytest.raises(ValueError, match=r"padding='CIRCULAR'.*SAME, VALID"):

@@ -10,7 +10,7 @@ from flax import linen as nn
 
 from fedjax_fair.models.layers import UpConv, linear, torch_uniform
 from fedjax_fair.models.linear import dot_general, matmul
-from fedjax_fair.models.pool import average_pool, global_average_pool, max_pool, max_pool_stem
+from fedjax_fair.models.pooling import average_pool, global_average_pool, max_pool, max_pool_stem
 
 
 def flax_pool(x):

@@ -1,11 +1,16 @@
 """The registry: sizes, shapes, padding, precision, determinism and errors of every network."""
 
+import re
+from typing import Annotated
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from fedjax_fair.models import MODELS, densenet, describe_models, make_model, pool
+from fedjax_fair.errors import UserError
+from fedjax_fair.models import MODELS, NORMS, densenet, describe_models, make_model, pooling
+from fedjax_fair.options import at_least
 
 KEY = jax.random.key(0)
 IMAGE = (16, 16, 3)  # the smallest that lenet takes
@@ -68,7 +73,7 @@ def test_the_unet_gives_logits_per_pixel_and_the_bottleneck():
 def test_the_densenet_of_harmofl_is_padded_after_its_first_block(pad, side):
     """96 pixels are 24 behind the stem; the first transition halves them, padded or not."""
     seen = []
-    average = pool.average_pool
+    average = pooling.average_pool
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(densenet, 'average_pool', lambda x: seen.append(average(x).shape[1]) or average(x))
         abstract('densenet121', 2, (96, 96, 3), pad=pad)
@@ -175,16 +180,53 @@ def test_every_network_is_described_in_one_line():
 @pytest.mark.parametrize(
     ('arguments', 'message'),
     [
-        ({'name': 'vgg'}, r"model='vgg' is unknown; choose one of logreg, mlp, cnn, lenet, resnet10, "),
+        ({'name': 'vgg'}, r'--model=vgg is not one of logreg, mlp, cnn, lenet, resnet10, .*unet'),
+        ({'name': 'lennet'}, r"--model=lennet is not one of .*; did you mean 'lenet'\?"),
         (
             {'name': 'mlp', 'norm': 'batch'},
-            r"norm='batch': model 'mlp' has no norm.*choose one of cnn, lenet, resnet10",
+            r"--norm=batch: model 'mlp' has no norm.*choose one of cnn, lenet, resnet10",
         ),
-        ({'name': 'cnn', 'norm': 'layer'}, r"norm='layer' is unknown; choose one of batch, group, none, stateless"),
-        ({'name': 'mlp', 'depth': 3}, r"option 'depth' is unknown for model 'mlp'; its options: widths"),
-        ({'name': 'mlp', 'num_classes': 0}, r'num_classes=0 must be at least 1'),
+        ({'name': 'cnn', 'norm': 'layer'}, r'--norm=layer is not one of batch, group, none, stateless'),
+        ({'name': 'cnn', 'conv': 'fast'}, r'--conv=fast is not one of auto, exact, patches, folded, winograd'),
+        ({'name': 'mlp', 'depth': 3}, r"--model_options: depth=3: mlp has no option 'depth'; it has: widths"),
+        ({'name': 'mlp', 'widths': (64, 0)}, r'--model_options: widths=64,0 must be at least 1'),
+        ({'name': 'mlp', 'widths': 'wide'}, r'--model_options: widths=wide: expected whole numbers .* 200x200'),
+        ({'name': 'unet', 'features': 0}, r'--model_options: features=0 must be at least 1'),
+        ({'name': 'unet', 'features': (8, 8)}, r'--model_options: features=8x8: expected a whole number such as 32'),
+        ({'name': 'unet', 'depth': '-1'}, r'--model_options: depth=-1 must be at least 0'),
+        ({'name': 'densenet121', 'pad': -1}, r'--model_options: pad=-1 must be at least 0'),
+        ({'name': 'resnet18', 'stem': 'vgg'}, r'--model_options: stem=vgg is not one of cifar, imagenet'),
+        ({'name': 'mlp', 'projection': 0}, r'--model_options: projection=0 must be at least 1'),
+        ({'name': 'mlp', 'projection': 'wide'}, r'--model_options: projection=wide: expected a whole number'),
     ],
 )
 def test_mistakes_name_the_choices(arguments, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(UserError) as raised:
         make_model(**{'num_classes': 10, **arguments})
+    assert re.match(message, raised.value.with_flags())
+
+
+def test_a_model_has_at_least_one_output():
+    with pytest.raises(ValueError, match='num_classes=0 must be at least 1'):
+        make_model('mlp', 0)
+
+
+@pytest.mark.parametrize('widths', [(50,), [50], 50, '50'])
+def test_widths_are_a_sequence_a_number_or_a_text(widths):
+    assert abstract('mlp', 10, (784,), widths=widths)['params']['hidden0']['kernel'].shape == (784, 50)
+
+
+def test_a_model_that_is_registered_can_be_made_at_once(monkeypatch):
+    def tiny(num_classes: int, width: Annotated[int, 'of the hidden layer', at_least(2)] = 3):
+        """A small network."""
+        return MODELS['mlp'](num_classes, widths=(width,))
+
+    monkeypatch.setitem(MODELS, 'tiny', tiny)
+    assert describe_models()['tiny'] == 'A small network.'
+    assert abstract('tiny', 10, (4,), width='5')['params']['hidden0']['kernel'].shape == (4, 5)
+    with pytest.raises(UserError, match='width=1 must be at least 2'):
+        make_model('tiny', 10, width=1)
+
+
+def test_every_choice_of_a_norm_is_a_layer():
+    assert MODELS.options('cnn')['norm'].choices == tuple(NORMS)

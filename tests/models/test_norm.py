@@ -120,5 +120,5 @@ def test_group_norm_keeps_its_digits_far_from_zero():
 
 
 def test_unknown_kind_lists_the_choices():
-    with pytest.raises(ValueError, match=r"norm='layer' is unknown; choose one of batch, group, none, stateless"):
+    with pytest.raises(ValueError, match=r'norm=layer is not one of batch, group, none, stateless'):
         norm_layer('layer')

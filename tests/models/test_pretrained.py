@@ -7,7 +7,7 @@ import pytest
 from safetensors.numpy import save_file
 
 from fedjax_fair.core.tree import replaced
-from fedjax_fair.models import make_model, use_conv
+from fedjax_fair.models import make_model
 from fedjax_fair.models.pretrained import load_pretrained, read_state_dict
 
 RNG = np.random.default_rng(0)
@@ -120,13 +120,9 @@ def test_the_forward_pass_equals_pytorchs(tmp_path, name, suffix):
     path = save(tmp_path / f'weights{suffix}', state)
     start = load_pretrained(path, name, shapes_of(name))
     assert not start.notes
-    model = make_model(name, 5)
-    previous = use_conv('exact')
-    try:
-        run = jax.jit(lambda v, x: model.apply(v, x, jnp.ones(2, bool), False, jax.random.key(0)).logits)
-        logits = run(start.variables, jnp.asarray(x))
-    finally:
-        use_conv(previous)
+    model = make_model(name, 5, conv='exact')
+    run = jax.jit(lambda v, x: model.apply(v, x, jnp.ones(2, bool), False, jax.random.key(0)).logits)
+    logits = run(start.variables, jnp.asarray(x))
     np.testing.assert_allclose(logits, expected, rtol=2e-3, atol=2e-3 * np.abs(expected).max())
 
 
@@ -166,12 +162,12 @@ def test_variables_are_replaced_where_there_is_something_to_start_from():
 def test_what_does_not_match_is_listed(tmp_path, resnet18, change, message):
     state = dict(resnet18)
     change(state)
-    with pytest.raises(ValueError, match=r'--pretrained=.*w.npz does not fit --model=resnet18; ' + message):
+    with pytest.raises(ValueError, match=r'^pretrained=.*w.npz does not fit model=resnet18; ' + message):
         load_pretrained(save(tmp_path / 'w.npz', state), 'resnet18', shapes_of('resnet18'))
 
 
 def test_files_that_cannot_be_used(tmp_path):
-    with pytest.raises(ValueError, match=r'--pretrained=.*nowhere.npz: no such file'):
+    with pytest.raises(ValueError, match=r'^pretrained=.*nowhere.npz: no such file'):
         read_state_dict(tmp_path / 'nowhere.npz')
     other = tmp_path / 'weights.pth'
     other.write_bytes(b'x')
@@ -179,9 +175,9 @@ def test_files_that_cannot_be_used(tmp_path):
         read_state_dict(other)
     for name in ('bad.safetensors', 'bad.npz'):
         (tmp_path / name).write_bytes(b'not an archive at all')
-        with pytest.raises(ValueError, match=rf'--pretrained=.*{name}'):
+        with pytest.raises(ValueError, match=rf'^pretrained=.*{name}'):
             read_state_dict(tmp_path / name)
-    with pytest.raises(ValueError, match=r'--model=lenet has no such weights; choose one of resnet18, resnet50'):
+    with pytest.raises(ValueError, match=r'model=lenet has no such weights; choose one of resnet18, resnet50'):
         load_pretrained(other, 'lenet', {})
 
 

@@ -66,7 +66,7 @@ def write_run(
         'seeds': seeds,
         'groups': list(groups),
         'group_of': group_of.tolist() if groups else None,
-        'metrics': over_seeds(finals),
+        'global': over_seeds(finals),
         'deployed': over_seeds(personals) if personal else None,
         'adapted': None,
         'seconds': 12.5,

@@ -99,7 +99,7 @@ def test_deployed_models_have_a_column_when_they_differ(make_run):
 
     same = make_run('same')
     record = json.loads((same / 'summary.json').read_text())
-    (same / 'summary.json').write_text(json.dumps(record | {'deployed': record['metrics']}))
+    (same / 'summary.json').write_text(json.dumps(record | {'deployed': record['global']}))
     assert 'deployed AVG' not in read_csv(table_of(same))[0]
 
 

@@ -54,7 +54,7 @@ def test_divergence_is_survived_reported_and_valid_json(toy, tmp_path, read, cap
     for name in ('config.json', 'summary.json', 'metrics.jsonl'):
         read(tmp_path / 'out' / name)  # refuses NaN and Infinity
     assert all(line['train_loss'] is None for line in read(tmp_path / 'out' / 'metrics.jsonl'))
-    assert summary['metrics']['avg']['mean'] is not None  # the model nobody managed to change
+    assert summary['global']['avg']['mean'] is not None  # the model nobody managed to change
 
 
 def test_a_sound_run_says_nothing(toy, tmp_path, capsys):

@@ -5,9 +5,8 @@ import json
 import pytest
 
 from fedjax_fair.methods import RECIPES
-from fedjax_fair.training import Interrupted, loop, prepare, run, setup
-from fedjax_fair.training.output import point_name
-from fedjax_fair.training.results import failure_lines, read_config
+from fedjax_fair.results import failure_lines, point_name
+from fedjax_fair.training import Config, Interrupted, loop, prepare, run, setup
 
 pytestmark = pytest.mark.xdist_group('grid_run')
 POINTS = [{'fedprox.mu': mu, 'lr': lr} for mu in (0.0, 2.0) for lr in (0.1, 0.01)]
@@ -49,16 +48,16 @@ def test_every_point_has_a_directory_that_repeats_it(swept, builds, tmp_path):
     names = {path.name for path in swept.iterdir() if path.is_dir()}
     assert names == {'fedprox.mu=0,lr=0.1', 'fedprox.mu=0,lr=0.01', 'fedprox.mu=2,lr=0.1', 'fedprox.mu=2,lr=0.01'}
     for point in POINTS:
-        config = read_config(swept / point_name(point))
+        config = Config.of_run(swept / point_name(point))
         assert config.hyper == {'fedprox.mu': point['fedprox.mu']} and config.lr == point['lr']
     chosen = swept / 'fedprox.mu=2,lr=0.1'
     builds.clear()
-    (summary,) = run(read_config(chosen), tmp_path / 'alone', quiet=True)
+    (summary,) = run(Config.of_run(chosen), tmp_path / 'alone', quiet=True)
     assert len(builds) == int((swept / 'builds').read_text())
     for one, two in zip(losses(tmp_path / 'alone'), losses(chosen), strict=True):
         assert one == pytest.approx(two, rel=1e-5)
     kept = json.loads((chosen / 'summary.json').read_text())
-    assert summary['metrics']['client_accuracy'] == kept['metrics']['client_accuracy']
+    assert summary['global']['client_accuracy'] == kept['global']['client_accuracy']
 
 
 def test_points_differ_and_share_the_seeds(swept):
@@ -74,7 +73,7 @@ def test_a_sweep_is_resumed_and_other_settings_are_refused(toy, tmp_path, monkey
         patch.setattr(loop.StopFlag, '__enter__', lambda flag: flag.__dict__.update(asked=True) or flag)
         with pytest.raises(Interrupted, match='stopped after round 0 of 3'):
             run(config, tmp_path / 'out', points=points, quiet=True)
-    with pytest.raises(ValueError, match='--resume: --seeds=3 differs from 0,1'):
+    with pytest.raises(ValueError, match='resume: seeds=3 differs from 0,1'):
         run(toy(**{**vars(config), 'seeds': (3,)}), tmp_path / 'out', points=points, resume=True)
     found = run(config, tmp_path / 'out', points=points, resume=True, quiet=True)
     assert found == run(config, tmp_path / 'out', points=points, resume=True, quiet=True)
@@ -91,12 +90,12 @@ def test_failures_name_the_point():
 @pytest.mark.parametrize(
     ('points', 'message'),
     [
-        ([{'rounds': 1.0}], '--grid=rounds: only float settings can be swept .*: lr, momentum, weight_decay, part.a'),
-        ([{'part.n': 1.0}], '--grid=part.n: only float'),
-        ([{'part.how': 1.0}], '--grid=part.how: only float'),
-        ([{'fedprox.mu': 1.0}], '--grid=fedprox.mu: only float'),
-        ([{'lr': 0.0}], '--lr=0.0 must be above 0'),
-        ([{'lr': 0.1}, {'lr': 0.1}], '--grid: a value of lr is given twice'),
+        ([{'rounds': 1.0}], 'grid=rounds: only float settings can be swept .*: lr, momentum, weight_decay, part.a'),
+        ([{'part.n': 1.0}], 'grid=part.n: only float'),
+        ([{'part.how': 1.0}], 'grid=part.how: only float'),
+        ([{'fedprox.mu': 1.0}], 'grid=fedprox.mu: only float'),
+        ([{'lr': 0.0}], 'lr=0.0 must be above 0'),
+        ([{'lr': 0.1}, {'lr': 0.1}], 'grid: a value of lr is given twice'),
     ],
 )
 def test_what_cannot_be_swept_is_refused(toy, monkeypatch, points, message):
@@ -110,7 +109,7 @@ def test_what_cannot_be_swept_is_refused(toy, monkeypatch, points, message):
 
 
 def test_sweeping_what_a_method_fixes_is_refused(toy):
-    with pytest.raises(ValueError, match='--grid=momentum: scaffold fixes it'):
+    with pytest.raises(ValueError, match='grid=momentum: scaffold fixes it'):
         prepare(toy(recipe='scaffold'), [{'momentum': 0.5}])
 
 

@@ -2,6 +2,8 @@
 
 import dataclasses
 import json
+import re
+import shutil
 import signal
 
 import jax
@@ -10,11 +12,12 @@ import numpy as np
 import pytest
 
 from fedjax_fair.core.types import FedState
+from fedjax_fair.errors import UserError
+from fedjax_fair.results import History
 from fedjax_fair.training import Config, Interrupted, loop, prepare, run
 from fedjax_fair.training.checkpoint import Checkpoints
 from fedjax_fair.training.output import check_out
 from fedjax_fair.training.progress import Display
-from fedjax_fair.training.results import History
 
 pytestmark = pytest.mark.xdist_group('resume')
 
@@ -23,7 +26,8 @@ pytestmark = pytest.mark.xdist_group('resume')
 def config(sites):
     """Client rows (scaffold), a server optimiser, partial participation and dropout."""
     return Config(
-        recipe='scaffold+server_adam', scenario=sites, clients_per_domain=2, rounds=6, eval_every=3, seeds=(0, 1),
+        recipe='scaffold+server_adam', scenario=sites, data={'clients_per_domain': 2}, rounds=6, eval_every=3,
+        seeds=(0, 1),
         batch_size=16, lr=0.05, participation=0.5, dropout=0.3, devices=1, checkpoint_every=4, model='logreg',
     )  # fmt: skip
 
@@ -63,7 +67,7 @@ def assert_equal(config, whole, out):
     """States, metrics.jsonl and the summary's numbers are equal bit for bit."""
     assert (out / 'metrics.jsonl').read_bytes() == (whole / 'metrics.jsonl').read_bytes()
     one, two = (json.loads((path / 'summary.json').read_text()) for path in (whole, out))
-    for key in ('metrics', 'adapted', 'failures', 'bytes_per_round', 'padding_waste'):
+    for key in ('global', 'adapted', 'failures', 'bytes_per_round', 'padding_waste'):
         assert one[key] == two[key], key
     leaves = zip(*(jax.tree.leaves(final_states(config, path)) for path in (whole, out)), strict=True)
     for a, b in leaves:
@@ -74,8 +78,9 @@ def test_interrupted_and_resumed_equals_uninterrupted(config, whole, tmp_path, m
     out, handler = tmp_path / 'out', signal.getsignal(signal.SIGINT)
     with monkeypatch.context() as patch:
         interrupt(patch, 2)
-        with pytest.raises(Interrupted, match=r'stopped after round 2 of 6; checkpoint in .*; go on .* --resume'):
+        with pytest.raises(Interrupted) as stop:
             run(config, out, quiet=True)
+    assert re.search(r'stopped after round 2 of 6; checkpoint in .*; go on .* --resume', stop.value.with_flags())
     assert signal.getsignal(signal.SIGINT) is handler
     assert not (out / 'summary.json').exists()
     first = (out / 'config.json').read_bytes()
@@ -117,17 +122,32 @@ def test_resuming_a_finished_run_does_no_work(config, whole, monkeypatch):
 @pytest.mark.parametrize(
     ('change', 'message'),
     [
-        ({'lr': 0.25}, '--lr=0.25 differs from 0.05'),
-        ({'rounds': 8}, '--rounds=8 differs from 6'),
-        ({'seeds': (0, 2)}, '--seeds=0,2 differs from 0,1'),
-        ({'participation': 1.0}, '--participation=1.0 differs from 0.5'),
-        ({'hyper': {'server_adam.lr': 0.5}}, '--server_adam.lr=0.5 differs from its default'),
-        ({'recipe': 'scaffold'}, '--recipe=scaffold differs from scaffold.server_adam'),
+        ({'lr': 0.25}, 'lr=0.25 differs from 0.05'),
+        ({'rounds': 8}, 'rounds=8 differs from 6'),
+        ({'seeds': (0, 2)}, 'seeds=0,2 differs from 0,1'),
+        ({'participation': 1.0}, 'participation=1.0 differs from 0.5'),
+        ({'hyper': {'server_adam.lr': 0.5}}, 'server_adam.lr=0.5 differs from its default'),
+        ({'data': {}}, 'clients_per_domain=its default differs from 2'),
+        ({'model_options': {'projection': 4}}, 'model_options=projection=4 differs from '),
+        ({'recipe': 'scaffold'}, 'recipe=scaffold differs from scaffold.server_adam'),
     ],
 )
 def test_resuming_with_other_settings_is_refused(config, whole, change, message):
-    with pytest.raises(ValueError, match=f'^--resume: {message}'):
+    with pytest.raises(ValueError, match=f'^resume: {message}'):
         run(dataclasses.replace(config, **change), whole[0], resume=True)
+
+
+def test_a_run_of_an_earlier_version_is_resumed(config, whole, tmp_path):
+    """Options of data stood beside the other settings, and there were no plug-ins."""
+    shutil.copytree(whole[0], tmp_path / 'out')
+    written = json.loads((tmp_path / 'out' / 'config.json').read_text())
+    for name in ('plugins', 'plugin_files'):
+        del written[name]
+    old = {**written, **written.pop('data'), 'alpha': None, 'truncate': False, 'model_options': ''}
+    (tmp_path / 'out' / 'config.json').write_text(json.dumps(old))
+    assert run(config, tmp_path / 'out', resume=True) == whole[1]
+    with pytest.raises(UserError, match=r'^resume: clients_per_domain=3 differs from 2'):
+        run(config.changed(clients_per_domain=3), tmp_path / 'out', resume=True)
 
 
 def test_how_it_is_computed_may_change(config, whole):
@@ -137,7 +157,7 @@ def test_how_it_is_computed_may_change(config, whole):
 
 def test_an_existing_run_is_never_overwritten_by_accident(config, whole):
     before = {path: path.stat().st_mtime_ns for path in whole[0].rglob('*')}
-    with pytest.raises(ValueError, match=r'--out=.* exists; pass --resume, --overwrite or another --out'):
+    with pytest.raises(ValueError, match=r'out=.* exists; pass resume, overwrite or another out'):
         run(config, whole[0])
     assert {path: path.stat().st_mtime_ns for path in whole[0].rglob('*')} == before
 
@@ -146,7 +166,7 @@ def test_an_existing_run_is_never_overwritten_by_accident(config, whole):
 def test_files_that_are_no_run_are_never_touched(toy, tmp_path, flag):
     (tmp_path / 'thesis.tex').write_text('years of work')
     (tmp_path / 'config.json').write_text('[1, 2]')
-    with pytest.raises(ValueError, match=f'--{flag}: --out=.* holds other files'):
+    with pytest.raises(ValueError, match=f'^{flag}: out=.* holds other files'):
         run(toy(), tmp_path, **{flag: True})
     assert (tmp_path / 'thesis.tex').read_text() == 'years of work'
 
@@ -155,7 +175,7 @@ def test_overwrite_waits_until_the_settings_are_checked(toy, tmp_path):
     out = tmp_path / 'out'
     out.mkdir()
     (out / 'config.json').write_text('{"recipe": "fedavg"}')
-    with pytest.raises(ValueError, match='--scenario=nope'):
+    with pytest.raises(ValueError, match='scenario=nope'):
         run(toy(scenario='nope'), out, overwrite=True)
     assert (out / 'config.json').exists()
     check_out(out, resume=False, overwrite=True)
@@ -196,3 +216,15 @@ def test_a_checkpoint_keeps_the_tallies_of_its_moment(tmp_path):
     store.save(1, FedState(*[jnp.zeros(1)] * 6), tallies)
     tallies['sums']['dropped'] = [9.0]
     assert store._manager.tallies == {'sums': {'dropped': [1.0]}}
+
+
+def test_a_checkpoint_from_before_a_method_was_renamed_is_restored(tmp_path):
+    def state(name, value):
+        rows = {name: jnp.full((1, 3), value), 'scaffold': jnp.full((1, 3), value + 1)}
+        return FedState(jnp.ones(1, jnp.int32), {}, {}, {}, rows, jnp.zeros(1))
+
+    old = Checkpoints(tmp_path)
+    old.save(1, state('local_models', 5.0), {})
+    old.close()
+    again, _ = Checkpoints(tmp_path).restore(state('keep_local_models', 0.0))
+    assert {name: rows[0, 0] for name, rows in again.clients.items()} == {'keep_local_models': 5, 'scaffold': 6}

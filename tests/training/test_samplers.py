@@ -30,7 +30,7 @@ def test_cohort_size(clients, share, size):
 
 @pytest.mark.parametrize('share', [0.0, -0.5, 2.0, float('nan')])
 def test_impossible_participation(share):
-    with pytest.raises(ValueError, match=r'--participation=.* must be above 0 and at most 1'):
+    with pytest.raises(ValueError, match=r'participation=.* must be above 0 and at most 1'):
         cohort_size(10, share)
 
 
@@ -70,12 +70,12 @@ def test_schedule_cycles():
 @pytest.mark.parametrize(
     ('schedule', 'message'),
     [
-        (None, 'needs --schedule'),
-        ([[0, 1], [2]], '--schedule=0,1;2 must hold equally many client ids from 0 to 3'),
+        (None, 'needs schedule'),
+        ([[0, 1], [2]], 'schedule=0,1;2 must hold equally many client ids from 0 to 3'),
         ([[0, 4]], 'from 0 to 3'),
         ([[-1]], 'from 0 to 3'),
         ([], 'equally many'),
-        ([[1, 1]], '--schedule=1,1 names a client twice in one round: 1,1'),
+        ([[1, 1]], 'schedule=1,1 names a client twice in one round: 1,1'),
     ],
 )
 def test_impossible_schedules(schedule, message):
@@ -84,7 +84,7 @@ def test_impossible_schedules(schedule, message):
 
 
 def test_unknown_sampler():
-    with pytest.raises(ValueError, match=r"--sampler='dice' is not one of uniform, size, schedule"):
+    with pytest.raises(ValueError, match=r'sampler=dice is not one of uniform, size, schedule'):
         make_sampler('dice', np.ones(4), 1.0)
 
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from test_resume import interrupt
 
+from fedjax_fair.results import History, mean_score
 from fedjax_fair.training import Config, Interrupted, load_federation, run
-from fedjax_fair.training.results import History, mean_score
 
 
 @pytest.fixture(scope='module')
@@ -36,8 +36,8 @@ def test_the_summary_is_the_evaluation_that_validates_best(config, whole, read):
         assert chosen == expected
     picked = [next(li for li in lines if (li['seed'], li['round']) == one)
               for one in zip(config.seeds, summary['selected_rounds'], strict=True)]  # fmt: skip
-    for kind, name in (('global', 'metrics'), ('deployed', 'deployed')):
-        assert summary[name]['avg']['mean'] == pytest.approx(np.mean([line[kind]['avg'] for line in picked]))
+    for kind in ('global', 'deployed'):
+        assert summary[kind]['avg']['mean'] == pytest.approx(np.mean([line[kind]['avg'] for line in picked]))
 
 
 def test_validation_examples_are_not_trained_on(config):
@@ -55,7 +55,7 @@ def test_a_resumed_run_selects_the_same(config, whole, tmp_path, monkeypatch):
     run(config, out, quiet=True, resume=True)
     assert (out / 'metrics.jsonl').read_bytes() == (whole[0] / 'metrics.jsonl').read_bytes()
     again = json.loads((out / 'summary.json').read_text())
-    for key in ('selected_rounds', 'metrics', 'deployed', 'adapted'):
+    for key in ('selected_rounds', 'global', 'deployed', 'adapted'):
         assert again[key] == whole[1][key]
 
 
@@ -68,9 +68,9 @@ def test_ties_and_undefined_scores(tmp_path):
 
 def test_what_is_refused(config, tmp_path):
     for change, message in (
-        ({'validation': 0.0}, '--select=best_validation needs --validation'),
-        ({'select': 'best'}, '--select=best is not one of last_k, best_validation'),
-        ({'validation': 1.5}, '--validation=1.5'),
+        ({'validation': 0.0}, 'select=best_validation needs validation'),
+        ({'select': 'best'}, "select='best' is not one of 'last_k', 'best_validation'"),
+        ({'validation': 1.5}, 'validation=1.5'),
     ):
         with pytest.raises(ValueError, match=message):
             run(dataclasses.replace(config, **change), tmp_path / 'out', quiet=True)

@@ -1,5 +1,6 @@
 """Examples and client rows away from the device: the same results, bit for bit."""
 
+import contextlib
 import dataclasses
 import tracemalloc
 
@@ -14,8 +15,8 @@ from fedjax_fair.core.tree import num_bytes
 from fedjax_fair.core.types import FedState
 from fedjax_fair.training import Config, finished, prepare, run
 from fedjax_fair.training.checkpoint import Checkpoints
+from fedjax_fair.training.cohort_supply import Streaming
 from fedjax_fair.training.rows import RowStore
-from fedjax_fair.training.supply import Streaming
 
 # No rows; rows that clients write; own models that are evaluated, and rows that the server writes.
 CASES = {
@@ -28,7 +29,7 @@ CASES = {
 @pytest.fixture
 def few(sites) -> Config:
     """Six clients of three sites, of which three take part; some drop out."""
-    how = {'clients_per_domain': 2, 'participation': 0.5, 'dropout': 0.2, 'seeds': (0, 3)}
+    how = {'data': {'clients_per_domain': 2}, 'participation': 0.5, 'dropout': 0.2, 'seeds': (0, 3)}
     return Config(scenario=sites, rounds=5, eval_every=2, batch_size=16, model='logreg', checkpoint_every=3, **how)
 
 
@@ -109,22 +110,37 @@ def test_nothing_is_compiled_twice(few, tmp_path):
     experiment = prepare(dataclasses.replace(few, recipe='scaffold', examples='host', rows='host'))
     assert experiment.storage == ('host', 'host')
     supply = Streaming(experiment, tmp_path)
-    states = supply.init()
-    for n in (0, 1, 3):
-        states, _ = supply.advance(states, n)
-    assert experiment.program.advance._cache_size() == 1
+    lowered = []
+    with listening(lambda event, _, **of: lowered.append(of.get('fun_name')) if event == LOWERED else None):
+        states = supply.init()
+        for n in (0, 1, 3):
+            states, _ = supply.advance(states, n)
+    assert lowered.count('jit(advance)') == 1, lowered
     assert {leaf.shape[1] for leaf in jax.tree.leaves(states.clients)} == {3}  # the cohort's
+
+
+LOWERED = '/jax/core/compile/jaxpr_to_mlir_module_duration'  # every compilation begins with this event
+
+
+@contextlib.contextmanager
+def listening(hear):
+    """Call `hear(event, seconds, **of)` for every event that JAX times."""
+    jax.monitoring.register_event_duration_secs_listener(hear)
+    try:
+        yield
+    finally:
+        jax.monitoring.unregister_event_duration_listener(hear)
 
 
 @pytest.mark.parametrize(
     ('settings', 'message'),
     [
-        ({'recipe': 'scaffold', 'rows': 'host', 'examples': 'device'}, '--rows=host needs --examples=host'),
+        ({'recipe': 'scaffold', 'rows': 'host', 'examples': 'device'}, 'rows=host needs examples=host'),
         (
             {'recipe': 'ditto', 'hyper': {'ditto.aggregate': 'served'}, 'rows': 'disk'},
-            '--rows=disk: personal makes its',
+            'rows=disk: personal makes its',
         ),
-        ({'examples': 'tape'}, '--examples=tape is not one of auto, device, host, disk'),
+        ({'examples': 'tape'}, "examples='tape' is not one of 'auto', 'device', 'host', 'disk'"),
     ],
 )
 def test_what_cannot_be_is_refused(few, settings, message):

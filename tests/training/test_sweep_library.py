@@ -15,7 +15,7 @@ from fedjax_fair.metrics import classification, summarise
 from fedjax_fair.testing import tiny_federation, tiny_mlp
 from fedjax_fair.training import sweep
 from fedjax_fair.training.program import ORDER, SAMPLE, key_of
-from fedjax_fair.training.sweep import grid_points, lanes_that_fit
+from fedjax_fair.training.sweeps import grid_points, lanes_that_fit
 
 pytestmark = pytest.mark.xdist_group('sweep_library')
 DATA = tiny_federation()
@@ -105,7 +105,7 @@ def zeros(key, round):
         ({'seeds': ()}, r'seeds=\[\] must be'),
         ({'grid': {'mu': []}}, 'grid: mu needs one or more different values'),
         ({'participation': 0.0}, 'participation=0.0 must be above 0'),
-        ({'sampler': 'dice'}, "sampler='dice' is not one of uniform, size, schedule"),
+        ({'sampler': 'dice'}, 'sampler=dice is not one of uniform, size, schedule'),
     ],
 )
 def test_mistakes(change, message):

@@ -9,7 +9,7 @@ import pytest
 from fedjax_fair.report import load_runs, make_table, write_report
 from fedjax_fair.training import Config, prepare, run
 
-UNET = 'features=4,depth=2'
+UNET = {'features': 4, 'depth': 2}
 RNG = np.random.default_rng(0)
 
 
@@ -18,8 +18,9 @@ def segmented(tmp_path_factory):
     """A tiny U-Net on two tiny hospitals, augmented."""
     out = tmp_path_factory.mktemp('runs') / 'segmented'
     config = Config(
-        scenario='tissue', task='segmentation', model_options=UNET, num_clients=2, client_sizes=(12,), test_size=6,
-        image_size=16, rounds=8, eval_every=2, last_k=1, local_epochs=3, batch_size=4, lr=0.1, augment='flip+crop',
+        scenario='tissue', model_options=UNET,
+        data={'task': 'segmentation', 'num_clients': 2, 'client_sizes': (12,), 'test_size': 6, 'image_size': 16},
+        rounds=8, eval_every=2, last_k=1, local_epochs=3, batch_size=4, lr=0.1, augment='flip+crop',
         seeds=(0, 1),
     )  # fmt: skip
     return run(config, out, quiet=True)[0], out
@@ -31,7 +32,7 @@ def test_dice_rises_and_is_what_fairness_is_about(segmented):
     first, last = (np.mean([v['global']['avg'] for v in lines if v['round'] == r]) for r in (2, 8))
     assert last > first
     assert summary['score'] == 'dice' and summary['model'] == 'unet'
-    metrics = summary['metrics']
+    metrics = summary['global']
     assert len(metrics['client_dice']['mean']) == 2
     np.testing.assert_allclose(np.mean(metrics['group_dice']['mean']), metrics['avg']['mean'], rtol=1e-5)
     assert {'dice_foreground', 'iou', 'accuracy', 'loss'} <= set(metrics)
@@ -55,7 +56,8 @@ def test_masks_without_labels_are_segmented_and_resized(tmp_path):
     x = RNG.integers(0, 256, (24, 20, 20, 3)).astype(np.uint8)
     masks = np.where(x.mean(-1) > 128, 255, 0).astype(np.uint8)
     scenario = save(tmp_path / 'm.npz', images=x, masks=masks, site=np.arange(24) % 2)
-    config = Config(scenario=scenario, image_size=16, model_options=UNET, rounds=1, batch_size=4, checkpoint_every=0)
+    small = {'data': {'image_size': 16}, 'model_options': UNET, 'batch_size': 4}
+    config = Config(scenario=scenario, rounds=1, checkpoint_every=0, **small)
     (summary,) = run(config, tmp_path / 'out', quiet=True)
     assert summary['task'] == 'segmentation' and summary['clients'] == 2
 
@@ -67,7 +69,7 @@ def test_several_labels_each(tmp_path):
     config = Config(scenario=scenario, rounds=10, eval_every=5, last_k=1, lr=0.5, checkpoint_every=0)
     (summary,) = run(config, tmp_path / 'out', quiet=True)
     assert summary['score'] == 'auc'
-    assert summary['metrics']['avg']['mean'] > 0.8
+    assert summary['global']['avg']['mean'] > 0.8
     assert 'mean AUC over groups' in write_report([tmp_path / 'out'], tmp_path / 'report').read_text()
 
 
@@ -76,28 +78,30 @@ def test_several_labels_each(tmp_path):
     [
         (
             {'model': 'lenet', 'task': 'segmentation'},
-            r'--model=lenet does not fit --task=segmentation; choose one of unet',
+            r'model=lenet does not fit task=segmentation; choose one of unet',
         ),
-        ({'model': 'unet'}, r'--model=unet does not fit --task=classification; choose one of logreg, '),
-        ({'task': 'segmentation', 'image_size': 24}, r'--model=unet cannot take .*multiples of 16'),
-        ({'task': 'segmentation', 'loss': 'mse'}, r'--loss=mse is not one of joint, ce, dice'),
-        ({'loss': 'ce'}, r'--loss=ce does not apply to --task=classification'),
-        ({'task': 'detection'}, r'--task=detection is not one of classification, segmentation, multilabel'),
-        ({'model_options': 'depth'}, r'--model_options=depth must be written name=value'),
+        ({'model': 'unet'}, r'model=unet does not fit task=classification; choose one of logreg, '),
+        ({'task': 'segmentation', 'image_size': 24}, r'model=unet cannot take .*multiples of 16'),
+        ({'task': 'segmentation', 'loss': 'mse'}, r"loss='mse' is not one of 'joint', 'ce', 'dice'"),
+        ({'loss': 'ce'}, r'loss=ce does not apply to task=classification'),
+        ({'task': 'detection'}, r"task='detection' is not one of 'classification', 'segmentation'"),
         (
-            {'model': 'lenet', 'model_options': 'depth=3'},
-            r"--model_options: option 'depth' is unknown for",
+            {'model': 'lenet', 'model_options': {'depth': 3}},
+            r"model_options: depth=3: lenet has no option 'depth'",
         ),
-        ({'model': 'mlp', 'model_options': 'widths=wide'}, r'widths=wide is not of the kind of its default'),
-        ({'model': 'resnet18', 'model_options': 'stem=vgg'}, r'stem=vgg is unknown; choose one of cifar, imagenet'),
-        ({'precision': 'float16'}, r'--precision=float16 is not one of float32, bfloat16'),
-        ({'model': 'resnet18', 'pretrained': 'nowhere.npz'}, r'--pretrained=nowhere.npz: no such file'),
+        ({'model': 'mlp', 'model_options': {'widths': 'wide'}}, r'widths=wide: expected whole numbers'),
+        (
+            {'model': 'resnet18', 'model_options': {'stem': 'vgg'}},
+            r"stem='vgg' is not one of 'cifar', 'imagenet'",
+        ),
+        ({'precision': 'float16'}, r"precision='float16' is not one of 'float32', 'bfloat16'"),
+        ({'model': 'resnet18', 'pretrained': 'nowhere.npz'}, r'pretrained=nowhere.npz: no such file'),
     ],
 )
 def test_mistakes_are_found_before_anything_is_computed(settings, message, tmp_path):
     small = {'num_clients': 2, 'client_sizes': (2,), 'test_size': 2, 'image_size': 32}
     with pytest.raises(ValueError, match=message):
-        run(Config(scenario='tissue', **(small | settings)), tmp_path / 'out', quiet=True)
+        run(Config(scenario='tissue', data=small).changed(**settings), tmp_path / 'out', quiet=True)
     assert not (tmp_path / 'out').exists()
 
 
@@ -106,7 +110,7 @@ def test_mistakes_are_found_before_anything_is_computed(settings, message, tmp_p
 )
 def test_batch_norm_over_a_single_example_is_mentioned(norm, batch_size, warned):
     small = {'num_clients': 2, 'client_sizes': (9, 8), 'test_size': 2, 'image_size': 16}
-    notes = prepare(Config(scenario='tissue', model='lenet', norm=norm, batch_size=batch_size, **small)).notes
+    notes = prepare(Config(scenario='tissue', model='lenet', norm=norm, batch_size=batch_size, data=small)).notes
     assert any('the last batch of 1 of 2 clients is a single example' in note for note in notes) == warned
 
 
@@ -123,7 +127,7 @@ def test_a_run_starts_from_pretrained_weights(tmp_path):
         state[torch_name('resnet18', [k.key for k in path])] = array if order is None else array.transpose(order)
     np.savez(tmp_path / 'w.npz', **state)
     small = {'num_clients': 2, 'client_sizes': (2,), 'test_size': 2, 'image_size': 32}
-    config = Config(scenario='tissue', model='resnet18', pretrained=str(tmp_path / 'w.npz'), seeds=(0, 1), **small)
+    config = Config(scenario='tissue', model='resnet18', pretrained=str(tmp_path / 'w.npz'), seeds=(0, 1), data=small)
     experiment = prepare(config)
     assert any('7 classes: this one starts afresh' in note for note in experiment.notes)
     variables = jax.device_get(experiment.program.init(experiment.lanes).variables)

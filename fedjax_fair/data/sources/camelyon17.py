@@ -14,30 +14,36 @@ Reference: Koh et al., WILDS: A Benchmark of in-the-Wild Distribution Shifts, IC
 
 from __future__ import annotations
 
+from typing import Annotated, Literal
+
 import numpy as np
 
-from fedjax_fair.data.options import one_of, one_path
-from fedjax_fair.data.parts import EVERYONE, TEST, TRAIN, UNKNOWN, VAL
+from fedjax_fair.data.blocks import EVERYONE, TEST, TRAIN, UNKNOWN, VAL
+from fedjax_fair.data.paths import one_path
 from fedjax_fair.data.sources.checks import numbers_below
-from fedjax_fair.data.sources.found import Files
-from fedjax_fair.data.sources.table import Table, read_table
+from fedjax_fair.data.sources.contents import Files
+from fedjax_fair.data.sources.text_table import Table, read_table
+from fedjax_fair.registry import register
 
 HOSPITALS, VAL_HOSPITAL, TEST_HOSPITAL = 5, 1, 2
 CLASSES = ('normal', 'tumor')
 
 
-def read_camelyon17(root: str, split: str = 'drawn', group: str = 'slide') -> Files:
-    """The patches; ``split`` is drawn or official, and those of one ``group`` (slide or patient) stay together."""
-    where = f'--scenario=camelyon17:{root}'
+@register.source('camelyon17', argument='ROOT', about='Camelyon17-WILDS, tissue patches of five hospitals')
+def read_camelyon17(
+    root: str,
+    split: Annotated[Literal['drawn', 'official'], 'test set: drawn here, or as WILDS has it'] = 'drawn',
+    patient: Annotated[Literal['slide', 'patient'], 'what is never divided'] = 'slide',
+) -> Files:
+    """The patches; ``split`` is drawn or official, ``patient`` is what is never divided: a slide or a patient."""
+    where = f'`scenario`=camelyon17:{root}'
     folder = one_path(root, where)
-    one_of('split', split, ('drawn', 'official'))
-    one_of('group', group, ('slide', 'patient'))
     table = read_table(folder / 'metadata.csv', where)
     hospital = numbers_below(table, 'center', HOSPITALS)
     side = np.full(len(table), UNKNOWN) if split == 'drawn' else _official(table, hospital)
     site = np.where(side == TEST, EVERYONE, np.char.add('center ', hospital.astype(str)))
     read = side != VAL
-    columns = (_patches(table), numbers_below(table, 'tumor', len(CLASSES)), side, site, np.array(table[group]))
+    columns = (_patches(table), numbers_below(table, 'tumor', len(CLASSES)), side, site, np.array(table[patient]))
     images, labels, side, site, together = (column[read] for column in columns)
     return Files(folder, images.tolist(), labels, side, site, together, None, CLASSES)
 
@@ -50,6 +56,6 @@ def _patches(table: Table) -> np.ndarray:
 
 
 def _official(table: Table, hospital: np.ndarray) -> np.ndarray:
-    """WILDS' split: of the column only that 1 is for validation."""
+    """WILDS' split; of the column ``split`` only the value 0 is for training."""
     side = np.where(numbers_below(table, 'split', 4) == 0, TRAIN, VAL)
     return np.select([hospital == TEST_HOSPITAL, hospital == VAL_HOSPITAL], [TEST, VAL], side)

@@ -12,21 +12,23 @@ import os
 import pathlib
 import tarfile
 import zlib
-from typing import NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 
-from fedjax_fair.data.options import one_of, one_path
-from fedjax_fair.data.parts import TEST, TRAIN, Part
-from fedjax_fair.data.sources.found import Arrays
+from fedjax_fair.data.blocks import TEST, TRAIN, Block
+from fedjax_fair.data.paths import one_path
+from fedjax_fair.data.sources.contents import Arrays
+from fedjax_fair.errors import DataError
+from fedjax_fair.registry import register
 
 SHAPE = (3, 32, 32)
-CHUNK = 1 << 20
+BYTES_AT_ONCE = 1 << 20
 PICKLED = {'data_batch_1', 'test_batch', 'train', 'test', 'meta', 'batches.meta'}  # files of the Python version
 
 
 class _Layout(NamedTuple):
-    """How one of the two is given out."""
+    """The files of CIFAR-10 or CIFAR-100."""
 
     kind: str
     folder: str
@@ -68,47 +70,49 @@ CIFAR100_FINE = _Layout(
 CIFAR100_COARSE = CIFAR100_FINE._replace(names='coarse_label_names.txt', column=0, classes=20)
 
 
+@register.source('cifar10', argument='PATH', about='CIFAR-10 in its binary version, archive or folder')
 def read_cifar10(path: str) -> Arrays:
     """Ten classes of objects."""
     return _read(path, CIFAR10)
 
 
-def read_cifar100(path: str, labels: str = 'fine') -> Arrays:
-    """A hundred classes of objects, or with ``labels='coarse'`` their twenty groups."""
-    return _read(path, {'fine': CIFAR100_FINE, 'coarse': CIFAR100_COARSE}[one_of('labels', labels, ('fine', 'coarse'))])
+@register.source('cifar100', argument='PATH', about='CIFAR-100 in its binary version, archive or folder')
+def read_cifar100(
+    path: str, labels: Annotated[Literal['fine', 'coarse'], 'classes or superclasses'] = 'fine'
+) -> Arrays:
+    """A hundred classes of objects, or with ``labels='coarse'`` their twenty superclasses."""
+    return _read(path, {'fine': CIFAR100_FINE, 'coarse': CIFAR100_COARSE}[labels])
 
 
 def _read(argument: str, layout: _Layout) -> Arrays:
-    where = f'--scenario={layout.kind}:{argument}'
+    where = f'`scenario`={layout.kind}:{argument}'
     path = one_path(argument, where, 'file or folder', os.path.exists)
     held, others = _of_folder(path, layout, where) if path.is_dir() else _of_archive(path, layout, where)
     if missing := sorted({*layout.train, layout.test} - set(held)):
         if others & PICKLED:
-            raise ValueError(
+            raise DataError(
                 f'{where}: this is the Python version, which is pickled and never read; get {layout.archive}'
             )
-        raise ValueError(
-            f'{where}: no {", ".join(missing)}; expected is {layout.archive} or its folder {layout.folder}'
-        )
-    parts = [_part(held[name], TRAIN, layout, f'{where}: {name}') for name in layout.train]
-    parts.append(_part(held[layout.test], TEST, layout, f'{where}: {layout.test}'))
-    return Arrays(parts, _class_names(held.get(layout.names), layout, where))
+        raise DataError(f'{where}: no {", ".join(missing)}; expected is {layout.archive} or its folder {layout.folder}')
+    blocks = [_block(held[name], TRAIN, layout, f'{where}: {name}') for name in layout.train]
+    blocks.append(_block(held[layout.test], TEST, layout, f'{where}: {layout.test}'))
+    return Arrays(blocks, _class_names(held.get(layout.names), layout, where))
 
 
 def _of_folder(path: pathlib.Path, layout: _Layout, where: str) -> tuple[dict[str, bytes], set[str]]:
-    """The files wanted, and the names of all others."""
+    """The contents of the files that are needed, and the names of all other files."""
     try:
         folder = path / layout.folder if (path / layout.folder).is_dir() else path
         files = {file.name: file for file in folder.iterdir() if file.is_file()}
         held = {name: files[name].read_bytes() for name in layout.files & set(files)}
     except OSError as error:
-        raise ValueError(f'{where}: {error.filename} cannot be read: {error.strerror}') from None
+        raise DataError(f'{where}: {error.filename} cannot be read: {error.strerror}') from None
     around = {file.name for file in folder.glob('*-py*/*')}  # of the Python version's folder
     return held, set(files) - layout.files | around
 
 
 def _of_archive(path: pathlib.Path, layout: _Layout, where: str) -> tuple[dict[str, bytes], set[str]]:
-    """The same of an archive; nothing is written, so that it does not matter where a member would go."""
+    """The same for an archive, which is read in memory: a member with a dangerous path does no harm."""
     held: dict[str, bytes] = {}
     others: set[str] = set()
     try:
@@ -117,28 +121,28 @@ def _of_archive(path: pathlib.Path, layout: _Layout, where: str) -> tuple[dict[s
                 name = pathlib.PurePosixPath(member.name).name
                 file = archive.extractfile(member) if member.isfile() and name in layout.files else None
                 if name in held and file:
-                    raise ValueError(f'{where} holds {name} twice')
+                    raise DataError(f'{where} holds {name} twice')
                 if file is None:
                     others.add(name)
                 else:
                     held[name] = file.read()
-            while stream.read(CHUNK):  # the checksum of the whole comes last
+            while stream.read(BYTES_AT_ONCE):  # the checksum of the whole comes last
                 pass
     except (tarfile.TarError, OSError, EOFError, zlib.error) as error:
-        raise ValueError(f'{where} cannot be read as an archive: {error}') from None
+        raise DataError(f'{where} cannot be read as an archive: {error}') from None
     return held, others
 
 
-def _part(raw: bytes, split: int, layout: _Layout, where: str) -> Part:
+def _block(raw: bytes, split: int, layout: _Layout, where: str) -> Block:
     record = layout.labels + int(np.prod(SHAPE))
     if not raw or len(raw) % record:
-        raise ValueError(f'{where} has {len(raw)} bytes; expected are records of {record}')
+        raise DataError(f'{where} has {len(raw)} bytes; expected are records of {record}')
     rows = np.frombuffer(raw, np.uint8).reshape(-1, record)
     labels = rows[:, layout.column].astype(np.int32)
     if labels.max() >= layout.classes:
-        raise ValueError(f'{where}: label {labels.max()} is not one of 0 to {layout.classes - 1}')
+        raise DataError(f'{where}: label {labels.max()} is not one of 0 to {layout.classes - 1}')
     images = rows[:, layout.labels :].reshape(-1, *SHAPE).transpose(0, 2, 3, 1)
-    return Part(layout.kind, np.ascontiguousarray(images), labels, np.full(len(labels), split))
+    return Block(layout.kind, np.ascontiguousarray(images), labels, np.full(len(labels), split))
 
 
 def _class_names(raw: bytes | None, layout: _Layout, where: str) -> tuple[str, ...]:
@@ -146,5 +150,5 @@ def _class_names(raw: bytes | None, layout: _Layout, where: str) -> tuple[str, .
         return ()
     names = tuple(raw.decode('ascii', errors='replace').split())
     if len(names) != layout.classes:
-        raise ValueError(f'{where}: {layout.names} holds {len(names)} names; expected are {layout.classes}')
+        raise DataError(f'{where}: {layout.names} holds {len(names)} names; expected are {layout.classes}')
     return names

@@ -1,8 +1,8 @@
 """DICOM files in class folders: ``dicom:ROOT``, in the layouts of :mod:`fedjax_fair.data.sources.folders`.
 
 A file holds one image. Grey values are shown as the file asks (rescaled, then by its table or its first window), dark
-and bright exchanged where it says MONOCHROME1, and the lowest to the highest stretched over 0..255. Images of one
-``PatientID`` of one domain stay together.
+and bright exchanged where it says MONOCHROME1, and the lowest to the highest stretched over 0..255. Images with one
+``PatientID`` in one domain are those of one patient.
 """
 
 from __future__ import annotations
@@ -13,23 +13,26 @@ from typing import Any
 
 import numpy as np
 
-from fedjax_fair.data.options import one_path
-from fedjax_fair.data.parts import Part
+from fedjax_fair.data.blocks import Block
+from fedjax_fair.data.paths import one_path
 from fedjax_fair.data.resize import resize_images, with_channels
 from fedjax_fair.data.sources.checks import check_pixels
+from fedjax_fair.data.sources.contents import Arrays, Encoded, Files
 from fedjax_fair.data.sources.folders import class_folders
-from fedjax_fair.data.sources.found import Arrays, Encoded, Files
-from fedjax_fair.data.sources.listing import image_files, is_shown
+from fedjax_fair.data.sources.image_paths import image_files, is_shown
 from fedjax_fair.data.sources.medical import library
 from fedjax_fair.data.sources.workers import for_each
+from fedjax_fair.errors import DataError
+from fedjax_fair.registry import register
 
 SUFFIXES = ('.dcm', '.dicom', '.ima', '')
 GREY, INVERTED, COLOUR = ('MONOCHROME1', 'MONOCHROME2'), 'MONOCHROME1', ('RGB', 'YBR_')
 
 
+@register.source('dicom', argument='ROOT', about='DICOM files in class folders, of one or several domains')
 def read_dicom(root: str) -> Encoded:
     """Images in the classes, splits and domains of their folders."""
-    where = f'--scenario=dicom:{root}'
+    where = f'`scenario`=dicom:{root}'
     folder = one_path(root, where)
     files = class_folders(folder, image_files(folder, where, is_dicom), where)
     library('pydicom', where)
@@ -38,24 +41,24 @@ def read_dicom(root: str) -> Encoded:
 
 
 def _decode(files: Files, folder: pathlib.Path, image_size: int | None, where: str) -> Arrays:
-    """One part for all images of one shape."""
+    """One block for all images of one shape."""
 
     def fitted(k: int) -> tuple[np.ndarray, str]:
         pixels, patient = _read(folder / files.images[k], where)
         size = (image_size, image_size) if image_size else pixels.shape[:2]
         return resize_images(pixels[None], size)[0], patient  # at once: whole scans may not fit into memory
 
-    found = for_each(fitted, folder, files.images, 'reading DICOM files')
-    pixels, group = [image for image, _ in found], _groups(files, [patient for _, patient in found])
+    decoded = for_each(fitted, folder, files.images, 'reading DICOM files')
+    pixels, patient = [image for image, _ in decoded], _patients(files, [patient for _, patient in decoded])
     shapes = np.array([f'{image.shape}' for image in pixels])
-    parts = []
+    blocks = []
     for shape in np.unique(shapes):
         rows = np.flatnonzero(shapes == shape)
         images = np.stack([pixels[row] for row in rows])
         site = None if files.site is None else files.site[rows]
-        about = (files.labels[rows], files.split[rows], site, group[rows])
-        parts.append(Part(folder.name, images, *about, names=[files.images[row] for row in rows.tolist()]))
-    return Arrays(parts, files.class_names)
+        about = (files.labels[rows], files.split[rows], site, patient[rows])
+        blocks.append(Block(folder.name, images, *about, names=[files.images[row] for row in rows.tolist()]))
+    return Arrays(blocks, files.class_names)
 
 
 def is_dicom(name: str) -> bool:
@@ -68,8 +71,8 @@ def is_dicom(name: str) -> bool:
     return is_shown(name) and name != 'DICOMDIR' and (suffix in SUFFIXES or suffix[1:].isdecimal())
 
 
-def _groups(files: Files, patients: Sequence[str]) -> np.ndarray:
-    """The patient of every image; one who is not named stands for one image, and domains number theirs alone."""
+def _patients(files: Files, patients: Sequence[str]) -> np.ndarray:
+    """The patient of every image, by domain and ``PatientID``; an image without one is a patient of its own."""
     site = [''] * len(patients) if files.site is None else files.site
     pairs = zip(files.images, site, patients, strict=True)
     return np.array([f'{place}/{patient}' if patient else image for image, place, patient in pairs])
@@ -79,14 +82,14 @@ def _read(path: pathlib.Path, where: str) -> tuple[np.ndarray, str]:
     """The pixels ``[H, W, C]`` of a file as bytes, and its patient."""
     data = library('pydicom', where).dcmread(path)
     if (frames := int(data.get('NumberOfFrames') or 1)) > 1:
-        raise ValueError(f'it holds {frames} frames; one image is expected')
+        raise DataError(f'it holds {frames} frames; one image is expected')
     check_pixels(*(int(data.get(side) or 0) for side in ('Rows', 'Columns')))
     kind = str(data.get('PhotometricInterpretation'))
     patient = str(data.get('PatientID') or '').strip()
     if kind in GREY:
         return with_channels(_shown(data, kind, where)[None], 1)[0], patient
     if not kind.startswith(COLOUR) or data.BitsAllocated != 8:
-        raise ValueError(f'its pixels are {kind} of {data.BitsAllocated} bits; grey or 8-bit colour is expected')
+        raise DataError(f'its pixels are {kind} of {data.BitsAllocated} bits; grey or 8-bit colour is expected')
     return np.asarray(data.pixel_array), patient
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from fedjax_fair.data.parts import at_site
-from fedjax_fair.data.sources.found import Arrays, Domains
+from fedjax_fair.data.blocks import at_site
+from fedjax_fair.data.sources.contents import Arrays, Domains
+from fedjax_fair.errors import DataError
+from fedjax_fair.registry import register
 
 
+@register.source('domains', argument='NAME=KIND:PATH[,...]', about='several sources, each a domain')
 def read_domains(argument: str) -> Domains:
-    """The sources that are named.
+    """The sources that the argument names.
 
     >>> read_domains('hand=idx:mnist,street=svhn:data').sources
     {'hand': ('idx', 'mnist'), 'street': ('svhn', 'data')}
@@ -20,10 +23,10 @@ def read_domains(argument: str) -> Domains:
         name, equals, spec = (word.strip() for word in piece.partition('='))
         kind, colon, path = spec.partition(':')
         if not all((name, equals, kind, colon, path)):
-            raise ValueError(f'--scenario=domains:{argument}: {piece!r} is not written NAME=KIND:PATH')
+            raise DataError(f'`scenario`=domains:{argument}: {piece!r} is not written NAME=KIND:PATH')
         sources[name] = kind, path
     if len(sources) < len(pieces) or not pieces:
-        raise ValueError(f'--scenario=domains:{argument} must name one or more domains, each once')
+        raise DataError(f'`scenario`=domains:{argument} must name one or more domains, each once')
     return Domains(argument, sources)
 
 
@@ -32,14 +35,14 @@ def join_domains(domains: Domains, read: Callable[[str, str], Arrays]) -> Arrays
 
     Classes must have the same names everywhere, or no names at all.
     """
-    parts, names = [], []
-    where = f'--scenario=domains:{domains.argument}'
+    blocks, names = [], []
+    where = f'`scenario`=domains:{domains.argument}'
     for name, (kind, path) in domains.sources.items():
-        found = read(kind, path)
-        if any(part.site is not None for part in found.parts):
-            raise ValueError(f'{where}: {kind}:{path} has sites of its own; give it alone')
-        parts += [at_site(part, name) for part in found.parts]
-        names += [found.class_names] * bool(found.class_names)
+        arrays = read(kind, path)
+        if any(block.site is not None for block in arrays.blocks):
+            raise DataError(f'{where}: {kind}:{path} has sites of its own; give it alone')
+        blocks += [at_site(block, name) for block in arrays.blocks]
+        names += [arrays.class_names] * bool(arrays.class_names)
     if len(set(names)) > 1:
-        raise ValueError(f'{where}: domains name their classes differently: {sorted(set(names))}')
-    return Arrays(parts, names[0] if names else ())
+        raise DataError(f'{where}: domains name their classes differently: {sorted(set(names))}')
+    return Arrays(blocks, names[0] if names else ())

@@ -13,22 +13,31 @@ Reference: Wu et al., From Optimization to Generalization, IJCAI 2024.
 from __future__ import annotations
 
 import pathlib
+from typing import Annotated
 
 import numpy as np
 
-from fedjax_fair.data.options import one_of, one_path
-from fedjax_fair.data.parts import TEST, TRAIN
+from fedjax_fair.data.blocks import TEST, TRAIN
+from fedjax_fair.data.paths import one_path
 from fedjax_fair.data.sources.checks import numbers_below
-from fedjax_fair.data.sources.found import Files
-from fedjax_fair.data.sources.table import read_table
+from fedjax_fair.data.sources.contents import Files
+from fedjax_fair.data.sources.text_table import read_table
+from fedjax_fair.errors import DataError, UserError
+from fedjax_fair.options import not_one_of
+from fedjax_fair.registry import register
 
 ENDINGS = ('.png', '.jpg')  # of haemorrhages, of skin lesions
 CLASSES = 8  # of skin lesions; haemorrhages have 5
 
 
-def read_ffl4mia(root: str, train: str = 'clean', test: str = 'clean') -> Files:
+@register.source('ffl4mia', argument='ROOT', about='haemorrhages or skin lesions in the layout of FFL4MIA (FedISM)')
+def read_ffl4mia(
+    root: str,
+    train: Annotated[str, 'folder of training images'] = 'clean',
+    test: Annotated[str, 'folder of test images'] = 'clean',
+) -> Files:
     """The images of both parts, read from the folders ``train`` and ``test`` of each."""
-    where = f'--scenario=ffl4mia:{root}'
+    where = f'`scenario`=ffl4mia:{root}'
     folder = one_path(root, where)
     images: list[str] = []
     labels, split = [], []
@@ -41,12 +50,14 @@ def read_ffl4mia(root: str, train: str = 'clean', test: str = 'clean') -> Files:
 
 
 def _images(folder: pathlib.Path, part: str, variant: str, names: list[str], where: str) -> list[str]:
-    """Paths below ROOT; the first image shows how all of them end."""
+    """Paths below ROOT; all images have the ending of the first."""
     if not (folder / part).is_dir():
-        raise ValueError(f'{where}: no folder {part}; the images are expected in {part}/{variant}')
-    one_of(part, variant, sorted(path.name for path in (folder / part).iterdir() if path.is_dir()))
+        raise DataError(f'{where}: no folder {part}; the images are expected in {part}/{variant}')
+    variants = sorted(path.name for path in (folder / part).iterdir() if path.is_dir())
+    if variant not in variants:
+        raise UserError(f'`source_options`={part}={variant} {not_one_of(variant, variants)}')
     first = f'{part}/{variant}/{names[0]}'
     ending = next((ending for ending in ENDINGS if (folder / (first + ending)).is_file()), None)
     if ending is None:
-        raise ValueError(f'{where}: no {first}{" or ".join(ENDINGS)}, which {part}.csv names')
+        raise DataError(f'{where}: no {first}{" or ".join(ENDINGS)}, which {part}.csv names')
     return [f'{part}/{variant}/{name}{ending}' for name in names]

@@ -13,17 +13,20 @@ import pathlib
 import re
 import struct
 import zlib
+from typing import Annotated
 
 import numpy as np
 
-from fedjax_fair.data.options import one_path
-from fedjax_fair.data.parts import TEST, TRAIN, Part
-from fedjax_fair.data.sources.found import Arrays
+from fedjax_fair.data.blocks import TEST, TRAIN, Block
+from fedjax_fair.data.paths import one_path
+from fedjax_fair.data.sources.contents import Arrays
+from fedjax_fair.errors import DataError
+from fedjax_fair.registry import register
 
-FILES = {'images': 'images-idx3-ubyte', 'labels': 'labels-idx1-ubyte'}
+FILE_ENDINGS = {'images': 'images-idx3-ubyte', 'labels': 'labels-idx1-ubyte'}
 TRAIN_IMAGES = re.compile(r'(?:(.+)-)?train-images-idx3-ubyte(?:\.gz)?')
 DEBIAN = '/usr/share/datasets/fashion-mnist'
-KINDS = {0x08: '>u1', 0x09: '>i1', 0x0B: '>i2', 0x0C: '>i4', 0x0D: '>f4', 0x0E: '>f8'}
+NUMBER_TYPES = {0x08: '>u1', 0x09: '>i1', 0x0B: '>i2', 0x0C: '>i4', 0x0D: '>f4', 0x0E: '>f8'}
 
 
 def read_idx_file(path: pathlib.Path) -> np.ndarray:
@@ -33,43 +36,48 @@ def read_idx_file(path: pathlib.Path) -> np.ndarray:
         with opener(path, 'rb') as file:
             raw = file.read()
     except (OSError, EOFError, zlib.error) as error:
-        raise ValueError(f'--scenario=idx: {path.name} cannot be read: {error}') from None
-    if len(raw) < 4 or raw[:2] != b'\0\0' or raw[2] not in KINDS or not 0 < raw[3] < 5:
-        raise ValueError(f'--scenario=idx: {path.name} is not an IDX file')
-    kind, axes = np.dtype(KINDS[raw[2]]), raw[3]
+        raise DataError(f'`scenario`=idx: {path.name} cannot be read: {error}') from None
+    if len(raw) < 4 or raw[:2] != b'\0\0' or raw[2] not in NUMBER_TYPES or not 0 < raw[3] < 5:
+        raise DataError(f'`scenario`=idx: {path.name} is not an IDX file')
+    kind, axes = np.dtype(NUMBER_TYPES[raw[2]]), raw[3]
     start = 4 + 4 * axes
     shape = struct.unpack(f'>{axes}I', raw[4:start]) if len(raw) >= start else ()
     if len(raw) != start + kind.itemsize * math.prod(shape):
-        raise ValueError(
-            f'--scenario=idx: {path.name} should hold {shape} values of {kind.itemsize} bytes, but does not'
+        raise DataError(
+            f'`scenario`=idx: {path.name} should hold {shape} values of {kind.itemsize} bytes, but does not'
         )
     return np.frombuffer(raw, kind, offset=start).reshape(shape).astype(kind.newbyteorder('='))
 
 
-def read_idx(folder: str, name: str = '') -> Arrays:
+@register.source('idx', argument='FOLDER', about='MNIST, Fashion-MNIST, EMNIST and the like from a folder of IDX files')
+def read_idx(
+    folder: str, name: Annotated[str, 'set, where a folder holds several, such as emnist-letters'] = ''
+) -> Arrays:
     """The training and test images of a folder; ``name`` says which set, where a folder holds several."""
     path = _folder(folder)
     name = name or _only_name(path)
     test = 'test' if name else 't10k'
     prefix = f'{name}-' if name else ''
-    parts = []
+    blocks = []
     for part, split in (('train', TRAIN), (test, TEST)):
-        images, labels = (read_idx_file(_find(path, f'{prefix}{part}-{FILES[what]}')) for what in ('images', 'labels'))
+        images, labels = (
+            read_idx_file(_find(path, f'{prefix}{part}-{FILE_ENDINGS[what]}')) for what in ('images', 'labels')
+        )
         if images.ndim != 3 or labels.shape != images.shape[:1] or (images.dtype, labels.dtype) != (np.uint8,) * 2:
             held = f'images {images.dtype} {images.shape} and labels {labels.dtype} {labels.shape}'
-            raise ValueError(f'--scenario=idx:{folder}: {part} has {held}; expected are bytes [T, H, W] and [T]')
-        images, labels = _as_meant(images, labels.astype(np.int32), name, folder)
-        parts.append(Part(name or path.name, images[..., None], labels, np.full(len(labels), split)))
-    return Arrays(parts)
+            raise DataError(f'`scenario`=idx:{folder}: {part} has {held}; expected are bytes [T, H, W] and [T]')
+        images, labels = _corrected(images, labels.astype(np.int32), name, folder)
+        blocks.append(Block(name or path.name, images[..., None], labels, np.full(len(labels), split)))
+    return Arrays(blocks)
 
 
-def _as_meant(images: np.ndarray, labels: np.ndarray, name: str, folder: str) -> tuple[np.ndarray, np.ndarray]:
-    """EMNIST's images lie on their side, rows and columns exchanged, and its letters are numbered from 1."""
+def _corrected(images: np.ndarray, labels: np.ndarray, name: str, folder: str) -> tuple[np.ndarray, np.ndarray]:
+    """Images and labels corrected for EMNIST, which exchanges rows and columns and numbers its letters from 1."""
     if name.startswith('emnist'):
         images = np.ascontiguousarray(images.swapaxes(1, 2))
     if name == 'emnist-letters':
         if len(labels) and not labels.min():
-            raise ValueError(f'--scenario=idx:{folder}: {name} has label 0; letters are numbered from 1')
+            raise DataError(f'`scenario`=idx:{folder}: {name} has label 0; letters are numbered from 1')
         labels = labels - 1
     return images, labels
 
@@ -77,11 +85,11 @@ def _as_meant(images: np.ndarray, labels: np.ndarray, name: str, folder: str) ->
 def _folder(argument: str) -> pathlib.Path:
     """Where the files are: in the folder named, or in ``raw`` below it, or in torchvision's way in ``MNIST/raw``."""
     hint = f'; Debian has it as package dataset-fashion-mnist, in {DEBIAN}' if 'fashion' in argument.lower() else ''
-    path = one_path(argument, f'--scenario=idx:{argument}', f'folder{hint}')
+    path = one_path(argument, f'`scenario`=idx:{argument}', f'folder{hint}')
     held = [folder for folder in (path, path / 'raw', *sorted(path.glob('*/raw'))) if _names(folder)]
     if len(held) > 1 and held[0] != path:
         choices = ', '.join(map(str, held))
-        raise ValueError(f'--scenario=idx:{argument} holds several data sets; choose one of {choices}')
+        raise DataError(f'`scenario`=idx:{argument} holds several data sets; choose one of {choices}')
     return held[0] if held else path
 
 
@@ -94,7 +102,7 @@ def _names(folder: pathlib.Path) -> set[str]:
 def _only_name(folder: pathlib.Path) -> str:
     names = _names(folder)
     if len(names) > 1 and '' not in names:
-        raise ValueError(f'--scenario=idx:{folder} needs --source_options=name=NAME, one of {", ".join(sorted(names))}')
+        raise DataError(f'`scenario`=idx:{folder} needs `source_options`=name=NAME, one of {", ".join(sorted(names))}')
     return '' if '' in names else ''.join(names)
 
 
@@ -102,4 +110,4 @@ def _find(folder: pathlib.Path, name: str) -> pathlib.Path:
     for path in (folder / name, folder / f'{name}.gz'):
         if path.is_file():
             return path
-    raise ValueError(f'--scenario=idx:{folder}: no {name} or {name}.gz')
+    raise DataError(f'`scenario`=idx:{folder}: no {name} or {name}.gz')

@@ -12,10 +12,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fedjax_fair.data.options import named_paths, one_path
-from fedjax_fair.data.parts import TEST, TRAIN, VAL, Part
-from fedjax_fair.data.sources.found import Arrays
+from fedjax_fair.data.blocks import TEST, TRAIN, VAL, Block
+from fedjax_fair.data.paths import named_paths, one_path
+from fedjax_fair.data.sources.contents import Arrays
 from fedjax_fair.data.sources.npz import read_npz
+from fedjax_fair.errors import DataError
+from fedjax_fair.registry import register
 
 ORGANS = (
     *('bladder', 'femur-left', 'femur-right', 'heart', 'kidney-left', 'kidney-right', 'liver', 'lung-left'),
@@ -53,28 +55,29 @@ CLASS_NAMES: dict[str, tuple[str, ...]] = {
 }
 
 
+@register.source(
+    'medmnist', argument='PATH[,PATH]', about='MedMNIST, the sets of 2D images, with the names of their classes'
+)
 def read_medmnist(paths: str) -> Arrays:
     """The sets in these files; their validation images are used neither for training nor for testing."""
-    where = f'--scenario=medmnist:{paths}'
+    where = f'`scenario`=medmnist:{paths}'
     named = map(str, named_paths(paths))
-    files = [one_path(path, f'--scenario=medmnist:{path}', 'file', os.path.isfile) for path in named]
-    found = read_npz(paths)
-    for source in dict.fromkeys(part.source for part in found.parts):
-        _check([part for part in found.parts if part.source == source], f'{where}: {source}')
+    files = [one_path(path, f'`scenario`=medmnist:{path}', 'file', os.path.isfile) for path in named]
+    arrays = read_npz(paths)
+    for source in dict.fromkeys(block.source for block in arrays.blocks):
+        _check([block for block in arrays.blocks if block.source == source], f'{where}: {source}')
     names = {CLASS_NAMES.get(path.stem.partition('_')[0], ()) for path in files}  # pathmnist_64 too
     if () in names:
-        raise ValueError(
-            f'{where}: a file must be named after one of {", ".join(CLASS_NAMES)}; others are read by npz:'
-        )
+        raise DataError(f'{where}: a file must be named after one of {", ".join(CLASS_NAMES)}; others are read by npz:')
     if len(names) > 1:
-        raise ValueError(f'{where}: these sets have different classes and cannot be domains of one federation')
-    return found._replace(class_names=names.pop())
+        raise DataError(f'{where}: these sets have different classes and cannot be domains of one federation')
+    return arrays._replace(class_names=names.pop())
 
 
-def _check(parts: Sequence[Part], where: str) -> None:
-    """A file holds 2D images, and all of its three parts."""
-    shape = parts[0].images.shape[1:]
+def _check(blocks: Sequence[Block], where: str) -> None:
+    """Check that a file holds 2D images, and all of training, validation and test images."""
+    shape = blocks[0].images.shape[1:]
     if len(shape) != 3 or shape[-1] not in (1, 3):
-        raise ValueError(f'{where} holds images of shape {shape}; expected are 2D ones, the 3D sets are not read')
-    if {int(split) for part in parts for split in np.unique(part.split)} != {TRAIN, VAL, TEST}:
-        raise ValueError(f'{where} must hold train, val and test images and labels')
+        raise DataError(f'{where} holds images of shape {shape}; expected are 2D ones, the 3D sets are not read')
+    if {int(split) for block in blocks for split in np.unique(block.split)} != {TRAIN, VAL, TEST}:
+        raise DataError(f'{where} must hold train, val and test images and labels')

@@ -13,6 +13,7 @@ from PIL import ExifTags, Image, ImageOps
 
 from fedjax_fair.data.resize import place, resize_images
 from fedjax_fair.data.sources.checks import check_pixels
+from fedjax_fair.errors import DataError
 
 SIXTEEN_BITS = ('I;16', 'I;16L', 'I;16B', 'I;16N', 'I')  # 'I' has 32, but is what 16-bit .pgm files become
 GREY = ('1', 'L', 'LA', *SIXTEEN_BITS)
@@ -40,21 +41,21 @@ def read_header(path: pathlib.Path) -> Header:
 
 
 def check_mode(image: Image.Image) -> None:
-    """Some modes have no meaning in bytes."""
+    """Refuse modes that have no meaning in bytes."""
     if image.mode not in GREY + COLOUR:
-        raise ValueError(f'its mode {image.mode} is not one of {", ".join(GREY + COLOUR)}')
+        raise DataError(f'its mode {image.mode} is not one of {", ".join(GREY + COLOUR)}')
 
 
 @contextlib.contextmanager
 def bombs_refused() -> Iterator[None]:
-    """Inside, Pillow refuses images that are too large; else it warns of some of them and goes on."""
+    """Within this context Pillow refuses images that are too large; by default it only warns of some of them."""
     with warnings.catch_warnings():
         warnings.simplefilter('error', Image.DecompressionBombWarning)
         yield
 
 
 def _turned(image: Image.Image) -> bool:
-    """Whether an image that is only opened will lie on its side when decoded."""
+    """Whether decoding will turn this opened image by 90 degrees."""
     if image.format == 'TIFF':  # Pillow gives the size of the upright image
         return False
     late = image.format == 'PNG' and 'exif' not in image.info  # if at all behind the pixels, which are not read yet
@@ -81,7 +82,7 @@ def read_mask(path: pathlib.Path) -> np.ndarray:
 
 
 def classes_in(image: Image.Image, lossy: bool) -> np.ndarray:
-    """The class numbers ``[H, W]`` of a mask: its values, of a palette the places and not the colours.
+    """The class numbers ``[H, W]`` of a mask: its values; of an image with a palette the indices, not the colours.
 
     A format that smears numbers (``lossy``) can only hold black and white.
     """
@@ -92,10 +93,10 @@ def classes_in(image: Image.Image, lossy: bool) -> np.ndarray:
 def _classes(mask: np.ndarray, lossy: bool) -> np.ndarray:
     if mask.ndim == 3:
         if np.ptp(mask, axis=2).max() > (64 if lossy else 0):
-            raise ValueError('it is coloured; a mask holds one class number per pixel')
+            raise DataError('it is coloured; a mask holds one class number per pixel')
         mask = mask[..., 0]
     if not (mask.min() >= 0 and mask.max() <= 255) or (mask % 1).any():
-        raise ValueError(f'it holds {mask.min()} to {mask.max()}; a mask holds classes 0 to 255')
+        raise DataError(f'it holds {mask.min()} to {mask.max()}; a mask holds classes 0 to 255')
     return np.where(mask > 127, 255, 0).astype(np.uint8) if lossy else mask.astype(np.uint8)
 
 
@@ -119,7 +120,7 @@ def opaque(image: Image.Image) -> np.ndarray:
     if image.mode in SIXTEEN_BITS:
         values = np.asarray(image)
         if values.min() < 0 or values.max() > 65535:
-            raise ValueError(f'it holds {values.min()} to {values.max()}; expected are 0 to 65535')
+            raise DataError(f'it holds {values.min()} to {values.max()}; expected are 0 to 65535')
         return ((values.astype(np.uint32) + 128) // 257).astype(np.uint8)
     grey = image.mode in GREY
     if not image.has_transparency_data:
@@ -134,7 +135,7 @@ def _array(path: pathlib.Path) -> np.ndarray:
     array = np.load(path, mmap_mode='r', allow_pickle=False)
     channels = array.shape[2:] or (1,)
     if array.ndim not in (2, 3) or channels not in ((1,), (3,)) or array.dtype.kind not in 'biuf':
-        raise ValueError(f'it holds {array.dtype} {array.shape}; expected are numbers [H, W], [H, W, 1] or [H, W, 3]')
+        raise DataError(f'it holds {array.dtype} {array.shape}; expected are numbers [H, W], [H, W, 1] or [H, W, 3]')
     check_pixels(*array.shape[:2])
     return array
 
@@ -147,5 +148,5 @@ def _bytes(array: np.ndarray) -> np.ndarray:
         return array * np.uint8(255)
     low, high = float(array.min()), float(array.max())
     if not (low >= 0 and high <= 255) or (high <= 1 and (array % 1).any()):
-        raise ValueError(f'it holds {low:g} to {high:g}; expected are 0 to 255')
+        raise DataError(f'it holds {low:g} to {high:g}; expected are 0 to 255')
     return np.round(array).astype(np.uint8)

@@ -16,30 +16,36 @@ from __future__ import annotations
 
 import pathlib
 import zlib
+from typing import Annotated, Literal
 
 import numpy as np
 
-from fedjax_fair.data.options import one_of, one_path
-from fedjax_fair.data.parts import TEST, TRAIN, UNKNOWN, VAL, Part
-from fedjax_fair.data.sources.found import Arrays, Encoded
+from fedjax_fair.data.blocks import TEST, TRAIN, UNKNOWN, VAL, Block
+from fedjax_fair.data.paths import one_path
+from fedjax_fair.data.sources.contents import Arrays, Encoded
 from fedjax_fair.data.sources.medical import library
+from fedjax_fair.errors import DataError
+from fedjax_fair.registry import register
 
 MARK = '_segmentation'
 ENDINGS = ('.nii.gz', '.nii')
 
 
-def read_prostate(root: str, split: str = 'patient') -> Encoded:
+@register.source('prostate', argument='ROOT', about='prostates in magnetic resonance, NIfTI volumes of hospitals')
+def read_prostate(
+    root: str,
+    split: Annotated[Literal['patient', 'slice'], 'test set: patients drawn here, or slices as in HarmoFL'] = 'patient',
+) -> Encoded:
     """Slices of all cases; ``split`` is by patient or by slice."""
-    where = f'--scenario=prostate:{root}'
+    where = f'`scenario`=prostate:{root}'
     folder = one_path(root, where)
-    one_of('split', split, ('patient', 'slice'))
     hospitals = [path for path in sorted(folder.iterdir()) if path.is_dir() and _cases(path)]
     if not hospitals:
-        raise ValueError(f'{where}: no folders with volumes and segmentations, such as BIDMC/Case00{MARK}.nii.gz')
+        raise DataError(f'{where}: no folders with volumes and segmentations, such as BIDMC/Case00{MARK}.nii.gz')
     files = [path for path in sorted(folder.rglob('*')) if path.name.endswith((*ENDINGS, '.npy'))]
 
     def decode(image_size: int | None) -> Arrays:
-        return Arrays([part for path in hospitals for part in _hospital(path, split, where)])
+        return Arrays([block for path in hospitals for block in _hospital(path, split, where)])
 
     return Encoded(folder, [str(path.relative_to(folder)) for path in files], f'prostate by {split}', decode)
 
@@ -49,16 +55,16 @@ def _cases(hospital: pathlib.Path) -> list[str]:
     return sorted(path.name for path in hospital.iterdir() if MARK in path.name.lower() and path.name.endswith(ENDINGS))
 
 
-def _hospital(path: pathlib.Path, split: str, where: str) -> list[Part]:
+def _hospital(path: pathlib.Path, split: str, where: str) -> list[Block]:
     """The slices of every case of a hospital."""
     cases = _cases(path) if split == 'patient' else _listed(path, where)
-    found = [_slices(path / case, where) for case in cases]
-    ends = np.cumsum([len(masks) for _, masks in found])
+    slices = [_slices(path / case, where) for case in cases]
+    ends = np.cumsum([len(masks) for _, masks in slices])
     if not ends[-1]:
-        raise ValueError(f'{where}: all segmentations of {path.name} are empty')
+        raise DataError(f'{where}: all segmentations of {path.name} are empty')
     sides = np.full(ends[-1], UNKNOWN) if split == 'patient' else _sides(path, int(ends[-1]), where)
     return [
-        Part(
+        Block(
             path.name,
             images,
             np.zeros(len(side), np.int32),
@@ -68,12 +74,12 @@ def _hospital(path: pathlib.Path, split: str, where: str) -> list[Part]:
             unlabelled=True,
             names=f'{path.name}/{case}',
         )
-        for case, (images, masks), side in zip(cases, found, np.split(sides, ends[:-1]), strict=True)
+        for case, (images, masks), side in zip(cases, slices, np.split(sides, ends[:-1]), strict=True)
     ]
 
 
 def _whose(path: pathlib.Path, case: str, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """The site and the group of every slice: a patient's slices belong together."""
+    """The site and the patient of every slice."""
     return np.full(count, path.name), np.full(count, f'{path.name}/{case}')
 
 
@@ -83,7 +89,7 @@ def _slices(path: pathlib.Path, where: str) -> tuple[np.ndarray, np.ndarray]:
     volume = _volume(path.with_name(path.name[:cut] + path.name[cut + len(MARK) :]), where)
     mask = (_volume(path, where) > 0).astype(np.uint8)
     if volume.shape != mask.shape or volume.ndim != 3:
-        raise ValueError(f'{where}: {path.parent.name}/{path.name} has shape {mask.shape}, its volume {volume.shape}')
+        raise DataError(f'{where}: {path.parent.name}/{path.name} has shape {mask.shape}, its volume {volume.shape}')
     seen = _stretched(volume)
     chosen = np.flatnonzero(mask[1:-1].any((1, 2))) + 1
     return np.stack([seen[chosen - 1], seen[chosen], seen[chosen + 1]], -1), mask[chosen]
@@ -97,9 +103,9 @@ def _volume(path: pathlib.Path, where: str) -> np.ndarray:
         values = np.asarray(nibabel.load(path).dataobj).T
     except (OSError, EOFError, ValueError, *broken) as error:
         line = str(error).partition('\n')[0]
-        raise ValueError(f'{where}: {path.parent.name}/{path.name} cannot be read: {line}') from None
+        raise DataError(f'{where}: {path.parent.name}/{path.name} cannot be read: {line}') from None
     if not np.isfinite(values).all():
-        raise ValueError(f'{where}: {path.parent.name}/{path.name} holds NaN or infinite values')
+        raise DataError(f'{where}: {path.parent.name}/{path.name} holds NaN or infinite values')
     return values
 
 
@@ -118,7 +124,7 @@ def _list(path: pathlib.Path, what: str, where: str) -> np.ndarray:
     try:
         return np.load(file, allow_pickle=False)
     except (OSError, EOFError, ValueError):
-        raise ValueError(f'{where}: --source_options=split=slice needs {file.name}, an array of numpy.save') from None
+        raise DataError(f'{where}: `source_options`=split=slice needs {file.name}, an array of numpy.save') from None
 
 
 def _listed(path: pathlib.Path, where: str) -> list[str]:
@@ -126,15 +132,15 @@ def _listed(path: pathlib.Path, where: str) -> list[str]:
     names = [str(name) for name in _list(path, 'dir', where).ravel()]
     cases = [name for name in names if MARK in name.lower()]
     if sorted(cases) != _cases(path):
-        raise ValueError(f'{where}: {path.name}-dir.npy must list the {len(_cases(path))} segmentations of {path.name}')
+        raise DataError(f'{where}: {path.name}-dir.npy must list the {len(_cases(path))} segmentations of {path.name}')
     return cases
 
 
 def _sides(path: pathlib.Path, count: int, where: str) -> np.ndarray:
-    """TRAIN, VAL or TEST of every slice: 64, 16 and 20 % in the order of HarmoFL's index, rounded as it rounds."""
+    """TRAIN, VAL or TEST of every slice: 64, 16 and 20 % in the order of HarmoFL's index, rounded as there."""
     index = _list(path, 'index', where).ravel()
     if sorted(index.tolist()) != list(range(count)):
-        raise ValueError(f'{where}: {path.name}-index.npy must hold 0 to {count - 1}, a number for every slice')
+        raise DataError(f'{where}: {path.name}-index.npy must hold 0 to {count - 1}, a number for every slice')
     train = 0.8 * count * 0.8
     ends = int(train), int(train + (0.8 * count - train))
     sides = np.zeros(count, int)

@@ -8,43 +8,46 @@ writes the digit 0 as 10.
 from __future__ import annotations
 
 import pathlib
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from fedjax_fair.data.options import one_of, one_path
-from fedjax_fair.data.parts import TEST, TRAIN, Part
-from fedjax_fair.data.sources.found import Arrays
+from fedjax_fair.data.blocks import TEST, TRAIN, Block
+from fedjax_fair.data.paths import one_path
+from fedjax_fair.data.sources.contents import Arrays
+from fedjax_fair.errors import DataError
+from fedjax_fair.registry import register
 
 
-def read_svhn(folder: str, extra: str = 'false') -> Arrays:
-    """Street numbers; ``extra='true'`` trains on the 531 131 easier images of ``extra_32x32.mat`` too."""
-    more = one_of('extra', extra, ('true', 'false')) == 'true'
-    path = one_path(folder, f'--scenario=svhn:{folder}')
-    splits = {'train': TRAIN, **({'extra': TRAIN} if more else {}), 'test': TEST}
-    return Arrays([_part(path / f'{name}_32x32.mat', split, 'svhn') for name, split in splits.items()])
+@register.source('svhn', argument='FOLDER', about='SVHN, digits of house numbers, from its MATLAB files')
+def read_svhn(folder: str, extra: Annotated[bool, 'train on the extra images too'] = False) -> Arrays:
+    """Street numbers; ``extra`` trains on the 531 131 easier images of ``extra_32x32.mat`` too."""
+    path = one_path(folder, f'`scenario`=svhn:{folder}')
+    splits = {'train': TRAIN, **({'extra': TRAIN} if extra else {}), 'test': TEST}
+    return Arrays([_block(path / f'{name}_32x32.mat', split, 'svhn') for name, split in splits.items()])
 
 
+@register.source('synth_digits', argument='FOLDER', about='synthetic digits in MATLAB files like those of SVHN')
 def read_synth_digits(folder: str) -> Arrays:
     """Digits in many fonts, colours and backgrounds."""
-    path = one_path(folder, f'--scenario=synth_digits:{folder}')
+    path = one_path(folder, f'`scenario`=synth_digits:{folder}')
     splits = {'train': TRAIN, 'test': TEST}
-    return Arrays([_part(path / f'synth_{name}_32x32.mat', split, 'synth_digits') for name, split in splits.items()])
+    return Arrays([_block(path / f'synth_{name}_32x32.mat', split, 'synth_digits') for name, split in splits.items()])
 
 
-def _part(path: pathlib.Path, split: int, kind: str) -> Part:
-    where = f'--scenario={kind}: {path.name}'
+def _block(path: pathlib.Path, split: int, kind: str) -> Block:
+    where = f'`scenario`={kind}: {path.name}'
     if not path.is_file():
-        raise ValueError(f'{where}: no such file in {path.parent}')
+        raise DataError(f'{where}: no such file in {path.parent}')
     held = _load(path, where)
     shapes = {name: f'{array.dtype} {array.shape}' for name, array in held.items()}
     x, y = (held.get(name, np.zeros(0)) for name in ('X', 'y'))
     if x.dtype != np.uint8 or x.shape[:-1] != (32, 32, 3) or y.dtype.kind not in 'uif' or y.size != x.shape[-1]:
-        raise ValueError(f'{where} must hold X, bytes (32, 32, 3, N), and y (N, 1), but holds {shapes}')
+        raise DataError(f'{where} must hold X, bytes (32, 32, 3, N), and y (N, 1), but holds {shapes}')
     if not np.isin(y, np.arange(11)).all():
-        raise ValueError(f'{where}: labels must be digits, 10 being 0 too, got {y.min()} to {y.max()}')
+        raise DataError(f'{where}: labels must be digits, 10 being 0 too, got {y.min()} to {y.max()}')
     images = np.ascontiguousarray(np.moveaxis(x, -1, 0))
-    return Part(path.name, images, y.reshape(-1).astype(np.int32) % 10, np.full(y.size, split))
+    return Block(path.name, images, y.reshape(-1).astype(np.int32) % 10, np.full(y.size, split))
 
 
 def _load(path: pathlib.Path, where: str) -> dict[str, np.ndarray]:
@@ -52,7 +55,7 @@ def _load(path: pathlib.Path, where: str) -> dict[str, np.ndarray]:
     import scipy.io  # a third of a second, for those who have MATLAB files
 
     try:
-        found: dict[str, Any] = scipy.io.loadmat(path, variable_names=('X', 'y'))
+        variables: dict[str, Any] = scipy.io.loadmat(path, variable_names=('X', 'y'))
     except Exception as error:  # a spoiled file makes SciPy fail in many ways
-        raise ValueError(f'{where} cannot be read as a MATLAB file of version 5: {error}') from None
-    return {name: found[name] for name in ('X', 'y') if isinstance(found.get(name), np.ndarray)}
+        raise DataError(f'{where} cannot be read as a MATLAB file of version 5: {error}') from None
+    return {name: variables[name] for name in ('X', 'y') if isinstance(variables.get(name), np.ndarray)}

@@ -12,29 +12,32 @@ from __future__ import annotations
 
 import pathlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from fedjax_fair.data.parts import TEST, TRAIN, UNKNOWN
-from fedjax_fair.data.prepared import open_prepared, tfds_library
-from fedjax_fair.data.sources.found import Arrays, Encoded
+from fedjax_fair.data.blocks import TEST, TRAIN, UNKNOWN
+from fedjax_fair.data.sources.contents import Arrays, Encoded
+from fedjax_fair.data.sources.tfds_store import open_prepared, tfds_library
+from fedjax_fair.errors import DataError, UserError
+from fedjax_fair.registry import register
 
 
+@register.source('tfds', argument='NAME[/CONFIG][:VERSION]', about='a data set of TensorFlow Datasets, prepared before')
 def read_tfds(
     name: str,
-    data_dir: str = '',
-    image: str = '',
-    label: str = '',
-    site: str = '',
-    group: str = '',
-    mask: str = '',
-    test: str = '',
+    data_dir: Annotated[str, 'folder of TensorFlow Datasets'] = '',
+    image: Annotated[str, 'feature of images'] = '',
+    label: Annotated[str, 'feature of classes'] = '',
+    site: Annotated[str, 'feature of sites'] = '',
+    patient: Annotated[str, 'feature of patients'] = '',
+    mask: Annotated[str, 'feature of masks'] = '',
+    test: Annotated[str, 'split to test on'] = '',
 ) -> Encoded:
     """A set prepared in ``data_dir``; ``image`` to ``mask`` name features, ``test`` the split to test on."""
     builder = open_prepared(name, data_dir)
     features = _flat(builder.info.features)
-    named = {'image': image, 'label': label, 'site': site, 'group': group, 'mask': mask}
+    named = {'image': image, 'label': label, 'site': site, 'patient': patient, 'mask': mask}
     roles = _complete({role: feature for role, feature in named.items() if feature}, features)
     splits = _splits([s for s, info in builder.info.splits.items() if info.num_examples], test, name)
 
@@ -53,7 +56,7 @@ def _flat(features: Any, prefix: str = '') -> dict[str, Any]:
     if not isinstance(features, tfds_library().features.FeaturesDict):
         return {prefix: features}
     inside = (_flat(feature, f'{prefix}/{name}' if prefix else name) for name, feature in sorted(features.items()))
-    return {path: feature for found in inside for path, feature in found.items()}
+    return {path: feature for flat in inside for path, feature in flat.items()}
 
 
 # --- features --------------------------------------------------------------------------------------------------------
@@ -83,7 +86,7 @@ FITS: dict[str, tuple[Callable[[Any], bool], str]] = {
     'mask': (_is_mask, 'images of bytes [H, W, 1]'),
     'label': (_is_label, 'classes, whole numbers, or vectors of zeros and ones'),
     'site': (_is_name, 'classes, texts or numbers'),
-    'group': (_is_name, 'classes, texts or numbers'),
+    'patient': (_is_name, 'classes, texts or numbers'),
 }
 
 
@@ -93,22 +96,20 @@ def _complete(named: Mapping[str, str], features: Mapping[str, Any]) -> dict[str
         fits, expected = FITS[role]
         if feature not in features or not fits(features[feature]):
             wrong = 'does not fit' if feature in features else 'no such feature'
-            raise ValueError(
-                f'--source_options={role}={feature}: {wrong}; {expected} are expected; {_listed(features)}'
-            )
+            raise UserError(f'`source_options`={role}={feature}: {wrong}; {expected} are expected; {_listed(features)}')
     images = [f for f in features if _is_image(features[f]) and f != named.get('mask')]
     classes = [f for f in features if isinstance(features[f], tfds_library().features.ClassLabel)]
-    found = {'image': named.get('image') or _only('image', images, features)}
+    by_role = {'image': named.get('image') or _only('image', images, features)}
     if 'label' in named or classes or 'mask' not in named:
-        found['label'] = named.get('label') or _only('label', classes, features)
-    return {**named, **found}
+        by_role['label'] = named.get('label') or _only('label', classes, features)
+    return {**named, **by_role}
 
 
 def _only(role: str, fitting: Sequence[str], features: Mapping[str, Any]) -> str:
     """The feature for a role that the user did not name."""
     if len(fitting) != 1 and role not in fitting:
         which = f'{" and ".join(fitting)} could be it' if fitting else 'it is not plain which it is'
-        raise ValueError(f'--source_options={role}=FEATURE is needed: {which}; {_listed(features)}')
+        raise UserError(f'`source_options`={role}=FEATURE is needed: {which}; {_listed(features)}')
     return role if role in fitting else fitting[0]
 
 
@@ -120,18 +121,18 @@ def _listed(features: Mapping[str, Any]) -> str:
 # --- splits ----------------------------------------------------------------------------------------------------------
 
 
-def _splits(found: Sequence[str], test: str, name: str) -> dict[str, int]:
+def _splits(splits: Sequence[str], test: str, name: str) -> dict[str, int]:
     """What each split is for, of those that are read.
 
     >>> _splits(['train', 'test', 'validation'], '', 'a_set') == {'train': TRAIN, 'test': TEST}
     True
     """
-    if test and (test not in found or test == 'train'):
-        others = ', '.join(split for split in found if split != 'train') or 'none'
-        raise ValueError(f'--source_options=test={test}: {name} has no such split besides train, but {others}')
-    if len(found) == 1:
-        return {found[0]: UNKNOWN}
-    if 'train' not in found:
-        raise ValueError(f'--scenario=tfds:{name} has no split train, but {", ".join(found) or "none"}')
-    tested = test or ('test' if 'test' in found else '')
+    if test and (test not in splits or test == 'train'):
+        others = ', '.join(split for split in splits if split != 'train') or 'none'
+        raise UserError(f'`source_options`=test={test}: {name} has no such split besides train, but {others}')
+    if len(splits) == 1:
+        return {splits[0]: UNKNOWN}
+    if 'train' not in splits:
+        raise DataError(f'`scenario`=tfds:{name} has no split train, but {", ".join(splits) or "none"}')
+    tested = test or ('test' if 'test' in splits else '')
     return {'train': TRAIN, tested: TEST} if tested else {'train': UNKNOWN}

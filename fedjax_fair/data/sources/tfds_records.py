@@ -1,8 +1,8 @@
 """Records of TensorFlow Datasets into arrays, in their order, without TensorFlow.
 
 Encoded images are decoded as image files are, rather than by TensorFlow Datasets, which without TensorFlow leaves grey
-images, palettes and transparency among colour images as they are. But they stay as they are stored, however a camera
-was held: so TensorFlow Datasets shows them, and so their masks and sizes are meant.
+images, palettes and transparency among colour images as they are. The orientation that
+a camera noted is ignored, as in TensorFlow Datasets, because masks and sizes are those of the stored image.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from fedjax_fair.data.parts import Part
-from fedjax_fair.data.prepared import short, tfds_library
+from fedjax_fair.data.blocks import Block
 from fedjax_fair.data.resize import resize_masks, with_channels
-from fedjax_fair.data.sources.found import Arrays
+from fedjax_fair.data.sources.contents import Arrays
 from fedjax_fair.data.sources.npz import checked_labels, checked_masks
 from fedjax_fair.data.sources.pixels import LOSSY, bombs_refused, check_mode, classes_in, fit, opaque
+from fedjax_fair.data.sources.tfds_store import short, tfds_library
 from fedjax_fair.data.sources.workers import in_threads
+from fedjax_fair.errors import DataError
 
 BATCH = 64  # examples that a thread hands over at once: one by one takes twice as long
 Record = Mapping[str, Any]
@@ -31,23 +32,23 @@ Size = tuple[int, int]
 
 
 def decode_splits(name: str, builder: Any, roles: Roles, splits: Mapping[str, int], image_size: int | None) -> Arrays:
-    """One part per split, images fitted into ``image_size`` squared, or else their own or most common size."""
+    """One block per split, images fitted into ``image_size`` squared, or else their own or most common size."""
     raw = _undecoded(builder.info.features)
     records = {split: builder.as_data_source(split, decoders=raw) for split in splits}
 
     def look(split: str, at: Callable[[Record], Any]) -> _Looked:
-        return _Looked(f'--scenario=tfds:{name}: split {split}', records[split], at)
+        return _Looked(f'`scenario`=tfds:{name}: split {split}', records[split], at)
 
     size = (image_size, image_size) if image_size else roles['image'][1].shape[:2]
     with bombs_refused():
         if None in size:
             counts = Counter(own for split in splits for own in look(split, lambda record: _size(record, roles)))
             size = max(counts, key=lambda own: counts[own])
-        parts = [
-            _part(f'{name} ({split})', _stacked(look(split, lambda record: _example(record, roles, size))), use)
+        blocks = [
+            _block(f'{name} ({split})', _stacked(look(split, lambda record: _example(record, roles, size))), use)
             for split, use in splits.items()
         ]
-    return Arrays(parts, _class_names(roles))
+    return Arrays(blocks, _class_names(roles))
 
 
 def _undecoded(features: Any) -> dict[str, Any]:
@@ -59,7 +60,7 @@ def _undecoded(features: Any) -> dict[str, Any]:
 
 
 def _class_names(roles: Roles) -> tuple[str, ...]:
-    """The names of classes; none where they are but numbers."""
+    """The names of classes; empty where the names are only numbers."""
     names = getattr(roles['label'][1], 'names', None) if 'label' in roles else None
     return () if names is None or all(name.isdigit() for name in names) else tuple(names)
 
@@ -68,29 +69,29 @@ def _class_names(roles: Roles) -> tuple[str, ...]:
 
 
 def _size(record: Record, roles: Roles) -> Size:
-    """The size of an image, of which no more than the beginning is decoded."""
+    """The size of an image; only its header is decoded."""
     value = _value(record, roles['image'][0])
     return Image.open(io.BytesIO(value)).size[::-1] if isinstance(value, bytes) else value.shape[:2]
 
 
 def _example(record: Record, roles: Roles, size: Size) -> dict[str, Any]:
     """What a record holds for every role, its image and mask fitted into ``size``."""
-    found = {role: READERS[role](_value(record, path), feature) for role, (path, feature) in roles.items()}
-    image, mask = found['image'], found.get('mask')
-    found['image'] = np.zeros((*size, image.shape[2]), np.uint8)
-    fit(image, found['image'])
+    example = {role: READERS[role](_value(record, path), feature) for role, (path, feature) in roles.items()}
+    image, mask = example['image'], example.get('mask')
+    example['image'] = np.zeros((*size, image.shape[2]), np.uint8)
+    fit(image, example['image'])
     if mask is not None:
         if mask.shape != image.shape[:2]:
-            raise ValueError(f'a mask of {mask.shape} pixels for an image of {image.shape[:2]}')
-        found['mask'] = resize_masks(mask[None], size)[0]
-    return found
+            raise DataError(f'a mask of {mask.shape} pixels for an image of {image.shape[:2]}')
+        example['mask'] = resize_masks(mask[None], size)[0]
+    return example
 
 
 def _value(record: Record, path: str) -> Any:
-    found: Any = record
+    value: Any = record
     for key in path.split('/'):
-        found = found[key]
-    return found
+        value = value[key]
+    return value
 
 
 def _pixels(value: Any, feature: Any) -> np.ndarray:
@@ -118,7 +119,7 @@ def _label(value: Any, feature: Any) -> np.ndarray:
 
 
 def _text(value: Any, feature: Any) -> str:
-    """A site or group by its name."""
+    """A site or a patient by its name."""
     if (names := getattr(feature, 'names', None)) is not None:
         return names[value] if value >= 0 else str(value)
     return value.decode(errors='replace') if isinstance(value, bytes) else str(value)
@@ -129,7 +130,7 @@ READERS: dict[str, Callable[[Any, Any], Any]] = {
     'mask': _classes,
     'label': _label,
     'site': _text,
-    'group': _text,
+    'patient': _text,
 }
 
 
@@ -138,7 +139,7 @@ READERS: dict[str, Callable[[Any, Any], Any]] = {
 
 @dataclasses.dataclass(frozen=True)
 class _Looked:
-    """Records, each as ``look`` sees it."""
+    """Records seen through the function ``look``; errors name the record."""
 
     where: str
     records: Sequence[Record]
@@ -151,7 +152,7 @@ class _Looked:
         try:
             return self.look(self.records[place])
         except Exception as error:  # files, protocol buffers and image formats have many ways to be broken
-            raise ValueError(f'{self.where}, example {place}: {short(error)}') from None
+            raise DataError(f'{self.where}, example {place}: {short(error)}') from None
 
     def __iter__(self) -> Iterator[Any]:
         """In order, read and decoded ahead by several threads."""
@@ -175,15 +176,15 @@ def _stacked(examples: _Looked) -> dict[str, np.ndarray]:
     return {role: column.astype(str) if column.dtype == object else column for role, column in columns.items()}
 
 
-def _part(source: str, columns: dict[str, np.ndarray], use: int) -> Part:
+def _block(source: str, columns: dict[str, np.ndarray], use: int) -> Block:
     images, masks, labels = columns['image'], columns.get('mask'), columns.get('label')
-    return Part(
+    return Block(
         source,
         images,
         np.zeros(len(images), np.int32) if labels is None else checked_labels(labels, source),
         np.full(len(images), use),
         columns.get('site'),
-        columns.get('group'),
+        columns.get('patient'),
         None if masks is None else checked_masks(masks, images, source),
         unlabelled=labels is None,
     )

@@ -12,33 +12,36 @@ import pathlib
 
 import numpy as np
 
-from fedjax_fair.data.options import one_path
-from fedjax_fair.data.parts import TEST, TRAIN, Part
-from fedjax_fair.data.sources.found import Arrays
+from fedjax_fair.data.blocks import TEST, TRAIN, Block
+from fedjax_fair.data.paths import one_path
+from fedjax_fair.data.sources.contents import Arrays
+from fedjax_fair.errors import DataError
+from fedjax_fair.registry import register
 
 SIDE, CLASSES = 16, 10
 PIXELS = SIDE * SIDE
 
 
+@register.source('usps', argument='FOLDER', about='USPS, digits of letters, from its two LIBSVM files')
 def read_usps(folder: str) -> Arrays:
     """The training and test digits of a folder."""
-    path = one_path(folder, f'--scenario=usps:{folder}')
-    return Arrays([_part(path / name, split) for name, split in (('usps.bz2', TRAIN), ('usps.t.bz2', TEST))])
+    path = one_path(folder, f'`scenario`=usps:{folder}')
+    return Arrays([_block(path / name, split) for name, split in (('usps.bz2', TRAIN), ('usps.t.bz2', TEST))])
 
 
-def _part(path: pathlib.Path, split: int) -> Part:
+def _block(path: pathlib.Path, split: int) -> Block:
     if not path.is_file():
-        raise ValueError(f'--scenario=usps: {path.name}: no such file in {path.parent}')
+        raise DataError(f'`scenario`=usps: {path.name}: no such file in {path.parent}')
     try:
         with bz2.open(path) as file:
             lines = file.readlines()
     except (OSError, EOFError) as error:
-        raise ValueError(f'--scenario=usps: {path.name} cannot be read: {error}') from None
+        raise DataError(f'`scenario`=usps: {path.name} cannot be read: {error}') from None
     if not lines:
-        raise ValueError(f'--scenario=usps: {path.name} holds no examples')
-    rows = np.array([_row(line, f'--scenario=usps: {path.name}, line {n}') for n, line in enumerate(lines, 1)])
+        raise DataError(f'`scenario`=usps: {path.name} holds no examples')
+    rows = np.array([_row(line, f'`scenario`=usps: {path.name}, line {n}') for n, line in enumerate(lines, 1)])
     images = np.rint((rows[:, 1:] + 1) / 2 * 255).astype(np.uint8).reshape(-1, SIDE, SIDE, 1)
-    return Part(path.name, images, rows[:, 0].astype(np.int32) - 1, np.full(len(rows), split))
+    return Block(path.name, images, rows[:, 0].astype(np.int32) - 1, np.full(len(rows), split))
 
 
 def _row(line: bytes, where: str) -> np.ndarray:
@@ -46,12 +49,12 @@ def _row(line: bytes, where: str) -> np.ndarray:
     try:
         numbers = np.array([float(word) for word in line.replace(b':', b' ').split()])
     except ValueError as error:
-        raise ValueError(f'{where}: {error}') from None
+        raise DataError(f'{where}: {error}') from None
     label, index, values = numbers[:1], numbers[1::2], numbers[2::2]
     if line.count(b':') != PIXELS or not np.array_equal(index, np.arange(1, PIXELS + 1)) or len(values) != PIXELS:
-        raise ValueError(f'{where}: a label and 1:value to {PIXELS}:value are needed')
+        raise DataError(f'{where}: a label and 1:value to {PIXELS}:value are needed')
     if label[0] not in range(1, CLASSES + 1):
-        raise ValueError(f'{where}: label {label[0]:g} is not one of 1 to {CLASSES}')
+        raise DataError(f'{where}: label {label[0]:g} is not one of 1 to {CLASSES}')
     if not (np.abs(values) <= 1).all():
-        raise ValueError(f'{where}: values must be in -1..1, got {values.min():g} to {values.max():g}')
+        raise DataError(f'{where}: values must be in -1..1, got {values.min():g} to {values.max():g}')
     return np.concatenate([label, values])

@@ -1,4 +1,4 @@
-"""Work on many files at once, with a bar to watch and one message for all that fail."""
+"""Work on many files by several threads, with a progress bar and one message for all files that fail."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from typing import Any, TypeVar
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from fedjax_fair.errors import DataError
+
 T = TypeVar('T')
 NAMED = 3  # failures that a message tells of
 
 
-class UnreadableFiles(ValueError):
-    """The message names the first files that cannot be read, ``files`` tells of all of them and why."""
+class UnreadableFiles(DataError):
+    """Files cannot be read: the message names the first of them, ``files`` all of them and why."""
 
     def __init__(self, message: str, files: Sequence[str]):
         super().__init__(message)
@@ -39,7 +41,7 @@ def for_each(work: Callable[[int], T], root: pathlib.Path, names: Sequence[str],
     done = list(in_threads(attempt, len(names), title))
     if failed := [f'{name} ({why})' for name, (_, why) in zip(names, done, strict=True) if why]:
         told = ', '.join(failed[:NAMED]) + ', ...' * (len(failed) > NAMED)
-        message = f'--scenario: {len(failed)} of {len(names)} files in {root} cannot be read: {told}'
+        message = f'`scenario`: {len(failed)} of {len(names)} files in {root} cannot be read: {told}'
         raise UnreadableFiles(message, failed)
     return [result for result, _ in done]
 

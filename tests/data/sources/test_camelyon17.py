@@ -31,10 +31,10 @@ def shade(images):
 def test_hospitals_are_sites_and_slides_stay_whole(root):
     pool = read_pool('camelyon17', str(root))
     rows = shade(pool.x)
-    assert pool.groups == tuple(f'center {h}' for h in range(5)) and pool.class_names == ('normal', 'tumor')
+    assert pool.sites == tuple(f'center {h}' for h in range(5)) and pool.class_names == ('normal', 'tumor')
     np.testing.assert_array_equal(rows, np.arange(80))
     np.testing.assert_array_equal(pool.y, rows % 2)
-    np.testing.assert_array_equal(pool.group_of, rows // 16)
+    np.testing.assert_array_equal(pool.site_of, rows // 16)
     for hospital in range(5):
         held = pool.held_out[rows // 16 == hospital].reshape(4, 4)  # slide, patch
         assert held.all(1).sum() == held.any(1).sum() == 1
@@ -73,15 +73,15 @@ def test_wrong_metadata_are_named(root, old, new, message):
     rewrite(root, old, new)
     with pytest.raises(ValueError, match=message) as raised:
         make_scenario(f'camelyon17:{root}')
-    assert '--scenario' in str(raised.value) and '\n' not in str(raised.value)
+    assert 'scenario' in str(raised.value) and '\n' not in str(raised.value)
 
 
 def test_wrong_folders_and_options_are_named(root, tmp_path):
-    with pytest.raises(ValueError, match=r'--scenario=camelyon17:.*nowhere: no such folder'):
+    with pytest.raises(ValueError, match=r'scenario=camelyon17:.*nowhere: no such folder'):
         make_scenario(f'camelyon17:{tmp_path}/nowhere')
     with pytest.raises(ValueError, match=r'metadata.csv cannot be read: No such file'):
         make_scenario(f'camelyon17:{root}/patches')
-    with pytest.raises(ValueError, match=r'--source_options=split=mine: choose one of drawn, official'):
+    with pytest.raises(ValueError, match=r"source_options=split='mine' is not one of 'drawn', 'official'"):
         make_scenario(f'camelyon17:{root}', source_options='split=mine')
-    with pytest.raises(ValueError, match=r'--source_options=group=node: choose one of slide, patient'):
-        make_scenario(f'camelyon17:{root}', source_options='group=node')
+    with pytest.raises(ValueError, match=r"source_options=patient='node' is not one of 'slide', 'patient'"):
+        make_scenario(f'camelyon17:{root}', source_options='patient=node')

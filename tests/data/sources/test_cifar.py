@@ -119,7 +119,7 @@ def twice(path):
 )
 def test_a_bad_archive_is_refused(tmp_path, write, message):
     write(tmp_path / 'a.tar.gz')
-    with pytest.raises(ValueError, match=r'--scenario=cifar10:.*a\.tar\.gz') as raised:
+    with pytest.raises(ValueError, match=r'scenario=cifar10:.*a\.tar\.gz') as raised:
         read_pool('cifar10', str(tmp_path / 'a.tar.gz'))
     assert raised.match(message) and [p.name for p in tmp_path.iterdir()] == ['a.tar.gz']
 
@@ -141,7 +141,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path, monkeypatch):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(self))
 
     monkeypatch.setattr(pathlib.Path, 'read_bytes', refuse)
-    with pytest.raises(ValueError, match=rf'^--scenario=cifar10:{path}: {path}/.* cannot be read: Permission denied$'):
+    with pytest.raises(ValueError, match=rf'^scenario=cifar10:{path}: {path}/.* cannot be read: Permission denied$'):
         read_pool('cifar10', str(path))
 
 
@@ -171,9 +171,9 @@ def test_what_is_wrong_is_named(tmp_path, changed, message):
 
 
 def test_wrong_options_and_paths(tmp_path):
-    with pytest.raises(ValueError, match='labels=both: choose one of fine, coarse'):
+    with pytest.raises(ValueError, match="labels='both' is not one of 'fine', 'coarse'"):
         make_scenario(f'cifar100:{tmp_path}', source_options='labels=both')
-    with pytest.raises(ValueError, match='--source_options=labels=fine does not apply to --scenario=cifar10'):
+    with pytest.raises(ValueError, match='source_options=labels=fine does not apply to scenario=cifar10'):
         make_scenario(f'cifar10:{tmp_path}', source_options='labels=fine')
-    with pytest.raises(ValueError, match='--scenario=cifar10:/nowhere: no such file or folder'):
+    with pytest.raises(ValueError, match='scenario=cifar10:/nowhere: no such file or folder'):
         make_scenario('cifar10:/nowhere')

@@ -7,9 +7,9 @@ import pytest
 from pictures import save, save_pixels
 
 from fedjax_fair.data import make_scenario
-from fedjax_fair.data.parts import TEST, TRAIN, VAL
+from fedjax_fair.data.blocks import TEST, TRAIN, VAL
 from fedjax_fair.data.sources import read_pool
-from fedjax_fair.data.sources.listed import read_csv
+from fedjax_fair.data.sources.csv_table import read_csv
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def test_columns_of_usual_names_are_found(table):
     found = read_csv(path)
     assert found.images[3] == 'scans/3.png' and found.class_names == ('mole', 'nevus')
     assert found.labels.tolist() == [0, 1] * 4
-    assert found.site.tolist() == ['H0'] * 4 + ['H1'] * 4 and found.group.tolist()[5] == 'L5'
+    assert found.site.tolist() == ['H0'] * 4 + ['H1'] * 4 and found.patient.tolist()[5] == 'L5'
     assert make_scenario(f'csv:{path}').groups == ('H0', 'H1')
 
 
@@ -40,7 +40,7 @@ def test_columns_folder_and_extension_as_given(table, tmp_path):
     pool = read_pool(
         'csv', path, source_options=f'image=id,label=kind,site=where,folder={tmp_path}/scans,extension=png'
     )
-    assert pool.y.tolist() == [0, 1] * 4 and pool.class_names == () and pool.groups == ('H0', 'H1')
+    assert pool.y.tolist() == [0, 1] * 4 and pool.class_names == () and pool.sites == ('H0', 'H1')
     assert pool.x.shape == (8, 6, 6, 3)
 
 
@@ -81,7 +81,7 @@ def test_masks_without_labels_are_segmentation(table, tmp_path):
         ('picture,label', 'scans/{n}.png,1', {}, 'image=COLUMN is needed'),
         ('image,label,dx', 'scans/{n}.png,1,1', {}, 'label=COLUMN is needed .* label and dx could be it'),
         ('image,label', 'scans/{n}.png,1', {'site': 'clinic'}, "site=clinic: .*no column 'clinic' but image, label"),
-        ('image,label', 'scans/{n},1', {}, "'scans/0' in image is no image; give --source_options=extension"),
+        ('image,label', 'scans/{n},1', {}, "'scans/0' in image is no image; give source_options=extension"),
         ('image,label', 'scans/.{n}.png,1', {}, r"'scans/\.0\.png' in image is no image"),
         ('image,label', 'scans/{n}{n}.png,1', {}, r'8 of 8 files are not in .*, the first is scans/00\.png'),
         ('image,label', 'scans/1.png,1', {}, r'scans/1\.png more than once'),
@@ -90,7 +90,7 @@ def test_masks_without_labels_are_segmentation(table, tmp_path):
         ('image,label', 'scans/{n}.png,-{n}', {}, 'label holds -1'),
         ('image,label,fold', 'scans/{n}.png,1,{half}', {}, "fold holds '0', not one of train"),
         ('image,a,b', 'scans/{n}.png,1,2', {'label': 'a|b'}, "b holds '2'; .* 0 or 1"),
-        ('image,label', 'scans/{n}.png,1', {'folder': 'nowhere'}, '--source_options=folder=nowhere: no such folder'),
+        ('image,label', 'scans/{n}.png,1', {'folder': 'nowhere'}, 'source_options=folder=nowhere: no such folder'),
     ],
 )
 def test_mistakes_are_named(table, header, row, options, message):
@@ -100,12 +100,12 @@ def test_mistakes_are_named(table, header, row, options, message):
 
 def test_a_role_can_be_left_unread(table):
     path = table('image,label,patient,lesion_id,fold', 'scans/{n}.png,{even},P{half},L{n},{half}')
-    found = read_csv(path, group='-', split='-')
-    assert found.group is None and (found.split == -1).all()
+    found = read_csv(path, patient='-', split='-')
+    assert found.patient is None and (found.split == -1).all()
 
 
 def test_missing_file_and_unknown_option(tmp_path, table):
-    with pytest.raises(ValueError, match=r'--scenario=csv:.*none\.csv: no such file'):
+    with pytest.raises(ValueError, match=r'scenario=csv:.*none\.csv: no such file'):
         read_csv(str(tmp_path / 'none.csv'))
-    with pytest.raises(ValueError, match='--source_options=column=x: csv has no such option, but image, label'):
+    with pytest.raises(ValueError, match="source_options=column=x: csv has no option 'column'; it has: image, label"):
         read_pool('csv', table('image,label', 'scans/{n}.png,{even}'), source_options='column=x')

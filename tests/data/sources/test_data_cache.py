@@ -9,8 +9,8 @@ import pytest
 from pictures import save, save_all, save_pixels
 
 from fedjax_fair.data import make_scenario
-from fedjax_fair.data.on_file import OnFile
-from fedjax_fair.data.sources import cache, decode, read_pool
+from fedjax_fair.data.memory_map import MappedRows
+from fedjax_fair.data.sources import array_cache, image_decoder, read_pool
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_a_copy_elsewhere_is_not_decoded_again(root, tmp_path, cache_home, monke
     first = images(root)
     shutil.copytree(root, tmp_path / 'copy')
     os.utime(tmp_path / 'copy' / 'a' / '0.png')
-    monkeypatch.setattr(decode, '_draw', lambda *_: pytest.fail('decoded again'))
+    monkeypatch.setattr(image_decoder, '_draw', lambda *_: pytest.fail('decoded again'))
     assert (images(tmp_path / 'copy') == first).all()
 
 
@@ -69,7 +69,7 @@ def test_an_interrupted_decode_leaves_nothing(root, cache_home, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(decode, '_draw_images', stop)
+        patch.setattr(image_decoder, '_draw_images', stop)
         with pytest.raises(KeyboardInterrupt):
             images(root)
     assert kept(cache_home) == [] and len(images(root)) == 6
@@ -112,8 +112,8 @@ def test_masks_are_kept_with_their_images(tmp_path, cache_home):
 
 def test_places_without_room_are_named(root, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(cache.shutil, 'disk_usage', lambda _: types.SimpleNamespace(free=100))
-        with pytest.raises(ValueError, match=r'need 0\.0 GB, but .* are free in .*smaller --image_size'):
+        patch.setattr(array_cache.shutil, 'disk_usage', lambda _: types.SimpleNamespace(free=100))
+        with pytest.raises(ValueError, match=r'need 0\.0 GB, but .* are free in .*smaller image_size'):
             images(root)
     (tmp_path / 'file').write_text('not a folder')
     monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path / 'file'))
@@ -124,5 +124,5 @@ def test_places_without_room_are_named(root, tmp_path, monkeypatch):
 def test_decoded_images_stay_in_their_file(root):
     """However large: neither the split nor the federation reads them."""
     data = make_scenario(f'folders:{root}', num_clients=2, split_by='iid')
-    assert isinstance(data.x, OnFile) and len(data.x) == data.sizes.sum()
+    assert isinstance(data.x, MappedRows) and len(data.x) == data.sizes.sum()
     np.testing.assert_array_equal(data.arrays().x, np.stack([data.x[k] for k in range(len(data.x))]))

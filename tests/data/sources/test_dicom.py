@@ -63,9 +63,9 @@ def test_class_and_domain_folders_are_read_like_those_of_pictures(tmp_path):
     assert data.groups == ('hospital_a', 'hospital_b') and data.class_names == ('normal', 'tumour')
     assert data.x.shape[1:] == (6, 8, 1) and data.x.dtype == np.uint8
     pool = pool_of(tmp_path)
-    for patient in np.unique(pool.cluster_of):
-        assert len(set(pool.held_out[pool.cluster_of == patient])) == 1
-    assert len(np.unique(pool.cluster_of)) == 6  # P0 of one hospital is not P0 of the other
+    for patient in np.unique(pool.patient_of):
+        assert len(set(pool.held_out[pool.patient_of == patient])) == 1
+    assert len(np.unique(pool.patient_of)) == 6  # P0 of one hospital is not P0 of the other
 
 
 @pytest.mark.parametrize('image_size', [None, 5])
@@ -124,14 +124,14 @@ def test_colour_and_other_sizes_are_joined(tmp_path):
 def test_images_of_unnamed_patients_stand_alone(tmp_path):
     for k in range(4):
         save(tmp_path / f'c{k % 2}' / f'{k}.dcm', patient=None)
-    assert len(np.unique(pool_of(tmp_path).cluster_of)) == 4
+    assert len(np.unique(pool_of(tmp_path).patient_of)) == 4
 
 
 def fails(root, *messages):
     with pytest.raises(ValueError) as raised:
         make_scenario(f'dicom:{root}')
     text = str(raised.value)
-    assert '--scenario' in text and '\n' not in text
+    assert 'scenario' in text and '\n' not in text
     assert all(message in text for message in messages), text
 
 
@@ -166,4 +166,4 @@ def test_folders_without_dicom_files_are_named(tmp_path):
 def test_a_missing_library_is_named_with_its_extra(tmp_path, monkeypatch):
     two_classes(tmp_path)
     monkeypatch.setitem(sys.modules, 'pydicom', None)
-    fails(tmp_path, f"--scenario=dicom:{tmp_path} needs pydicom: pip install 'fedjax-fair[medical]'")
+    fails(tmp_path, f"scenario=dicom:{tmp_path} needs pydicom: pip install 'fedjax-fair[medical]'")

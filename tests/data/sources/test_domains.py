@@ -8,8 +8,8 @@ import pytest
 import scipy.io
 from PIL import Image
 
-from fedjax_fair.data import SOURCES, Source, make_scenario, read_pool
-from fedjax_fair.data.parts import UNKNOWN
+from fedjax_fair.data import SOURCES, make_scenario, read_pool
+from fedjax_fair.data.blocks import UNKNOWN
 from fedjax_fair.data.sources import Files
 
 
@@ -36,8 +36,8 @@ def test_every_domain_numbers_its_patients_alone(files, spec):
         held = {'images': greys(20, 6, 6), 'labels': np.arange(20) % 2, 'group': np.arange(20) // 4}
         np.savez(files / f'{name}.npz', **held)
     pool = read_pool(*spec.format(files).split(':', 1))
-    assert len(np.unique(pool.cluster_of)) == 10
-    assert not set(pool.cluster_of[pool.group_of == 0]) & set(pool.cluster_of[pool.group_of == 1])
+    assert len(np.unique(pool.patient_of)) == 10
+    assert not set(pool.patient_of[pool.site_of == 0]) & set(pool.patient_of[pool.site_of == 1])
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_image_files_of_a_domain_are_decoded_at_the_size_asked_for(files, monkey
     for n in range(40):
         Image.fromarray(greys(20, 20, 3)).save(files / f'{n}.png')
     names, split = [f'{n}.png' for n in range(40)], np.full(40, UNKNOWN)
-    monkeypatch.setitem(SOURCES, 'pngs', Source(lambda folder: Files(files, names, np.arange(40) % 4, split), 'a test'))
-    monkeypatch.setattr('fedjax_fair.data.parts.resize_images', lambda x, size: x)  # no second resizing
+    monkeypatch.setitem(SOURCES, 'pngs', lambda folder: Files(files, names, np.arange(40) % 4, split))
+    monkeypatch.setattr('fedjax_fair.data.blocks.resize_images', lambda x, size: x)  # no second resizing
     data = make_scenario(f'domains:a=npz:{files}/grey.npz,b=pngs:{files}', image_size=6)
     assert data.x.shape[1:] == (6, 6, 3) and data.groups == ('a', 'b')

@@ -52,7 +52,7 @@ def test_lesions_stay_whole_where_the_split_is_drawn(root):
     whole = np.delete(np.arange(48), 3)
     np.testing.assert_array_equal(held[whole], held[whole + 48])
     assert held.any() and not held.all()
-    assert len(np.unique(pool.cluster_of)) == 49
+    assert len(np.unique(pool.patient_of)) == 49
 
 
 def test_unprocessed_images_are_read_where_there_are_no_others(root):
@@ -78,12 +78,12 @@ def test_wrong_tables_are_named(root, old, new, message):
     path.write_text(path.read_text().replace(old, new, 1))
     with pytest.raises(ValueError, match=message) as raised:
         make_scenario(f'fed_isic2019:{root}')
-    assert '--scenario' in str(raised.value) and '\n' not in str(raised.value)
+    assert 'scenario' in str(raised.value) and '\n' not in str(raised.value)
 
 
 def test_a_missing_table_and_an_unknown_split_are_named(root):
     (root / 'train_test_split').unlink()
     with pytest.raises(ValueError, match=r'train_test_split cannot be read'):
         make_scenario(f'fed_isic2019:{root}')
-    with pytest.raises(ValueError, match=r'--source_options=split=mine: choose one of official, drawn'):
+    with pytest.raises(ValueError, match=r"source_options=split='mine' is not one of 'official', 'drawn'"):
         make_scenario(f'fed_isic2019:{root}', source_options='split=mine')

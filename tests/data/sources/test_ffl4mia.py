@@ -22,7 +22,7 @@ def write(folder, ending='.png'):
 @pytest.mark.parametrize('ending', ['.png', '.jpg'])
 def test_both_parts_are_read_in_the_order_of_their_tables(tmp_path, ending):
     pool = read_pool('ffl4mia', str(write(tmp_path, ending)))
-    assert pool.x.shape == (75, 8, 8, 3) and pool.groups == ()
+    assert pool.x.shape == (75, 8, 8, 3) and pool.sites == ()
     np.testing.assert_array_equal(pool.held_out, np.arange(75) >= 60)
     np.testing.assert_array_equal(pool.y[:60], np.arange(60) % 5)
     np.testing.assert_allclose(pool.x[:60, 0, 0, 0], 4 * np.arange(60), atol=2)
@@ -42,14 +42,14 @@ def test_other_variants_are_read_where_asked(tmp_path):
         save_picture(tmp_path / 'test' / 'gaussian_3' / f'ID_test{k}.png', 200)
     pool = read_pool('ffl4mia', str(tmp_path), source_options='test=gaussian_3')
     assert (pool.x[pool.held_out] == 200).all() and (pool.x[~pool.held_out][0] == 0).all()
-    with pytest.raises(ValueError, match=r'--source_options=test=gaussian_9: choose one of clean, gaussian_3'):
+    with pytest.raises(ValueError, match=r'source_options=test=gaussian_9 is not one of clean, gaussian_3'):
         read_pool('ffl4mia', str(tmp_path), source_options='test=gaussian_9')
 
 
 def test_wrong_files_are_named(tmp_path):
     write(tmp_path)
     (tmp_path / 'train/clean/ID_train7.png').unlink()
-    with pytest.raises(ValueError, match=r'--scenario.*ID_train7.png cannot be read: No such file'):
+    with pytest.raises(ValueError, match=r'scenario.*ID_train7.png cannot be read: No such file'):
         make_scenario(f'ffl4mia:{tmp_path}')
     (tmp_path / 'train/clean/ID_train0.png').unlink()
     with pytest.raises(ValueError, match=r'no train/clean/ID_train0.png or .jpg, which train.csv names'):

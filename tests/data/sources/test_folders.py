@@ -8,7 +8,7 @@ import pytest
 from pictures import save, save_all
 
 from fedjax_fair.data import make_scenario
-from fedjax_fair.data.parts import TEST, TRAIN, UNKNOWN, VAL
+from fedjax_fair.data.blocks import TEST, TRAIN, UNKNOWN, VAL
 from fedjax_fair.data.sources import read_pool
 from fedjax_fair.data.sources.folders import read_folders
 
@@ -95,7 +95,7 @@ def test_links_that_lead_back_are_no_trap(tmp_path):
 )
 def test_other_layouts_are_refused(tmp_path, folders, message):
     save_all(tmp_path, folders)
-    with pytest.raises(ValueError, match=f'--scenario=folders:.*{message}'):
+    with pytest.raises(ValueError, match=f'scenario=folders:.*{message}'):
         read_folders(str(tmp_path))
 
 
@@ -122,7 +122,7 @@ def test_a_folder_that_cannot_be_read_is_named(tmp_path, monkeypatch):
         return allowed(path)
 
     monkeypatch.setattr(os, 'scandir', scandir)
-    with pytest.raises(ValueError, match=rf'^--scenario=folders:.*: {tmp_path}/b cannot be read: Permission denied$'):
+    with pytest.raises(ValueError, match=rf'^scenario=folders:.*: {tmp_path}/b cannot be read: Permission denied$'):
         read_folders(str(tmp_path))
 
 
@@ -130,23 +130,36 @@ def test_every_domain_numbers_its_patients_alone(tmp_path):
     for domain in ('art', 'photo'):
         for number in range(4):
             save(tmp_path / domain / 'ab'[number % 2] / f'P{number // 2}_{number}.png')
-    found = read_folders(str(tmp_path), group=r'^(P\d)_')
-    assert sorted(set(found.group.tolist())) == ['art/P0', 'art/P1', 'photo/P0', 'photo/P1']
+    found = read_folders(str(tmp_path), patient=r'^(P\d)_')
+    assert sorted(set(found.patient.tolist())) == ['art/P0', 'art/P1', 'photo/P0', 'photo/P1']
 
 
-def test_groups_are_found_in_names_and_stay_together(tmp_path):
+def test_patients_are_found_in_names_and_stay_together(tmp_path):
     for number in range(40):
         save(tmp_path / 'ab'[number % 2] / f'P{number // 4}_{number}.png', seed=number)
-    pool = read_pool('folders', str(tmp_path), source_options=r'group=^(P\d{1,3})_')
-    tested = set(pool.cluster_of[pool.held_out])
-    assert tested and not tested & set(pool.cluster_of[~pool.held_out])
+    pool = read_pool('folders', str(tmp_path), source_options=r'patient=^(P\d{1,3})_')
+    tested = set(pool.patient_of[pool.held_out])
+    assert tested and not tested & set(pool.patient_of[~pool.held_out])
 
 
 @pytest.mark.parametrize(
     ('pattern', 'message'),
-    [('(P', 'is not a regular expression'), ('P', 'must have one group'), (r'^(Q\d+)', r'no group in .*P1\.png')],
+    [
+        ('(P', 'is not a regular expression'),
+        ('P', 'must have one pair of brackets'),
+        (r'^(Q\d+)', r'no patient in .*P1\.png'),
+    ],
 )
-def test_bad_groups_are_named(tmp_path, pattern, message):
+def test_bad_patterns_of_patients_are_named(tmp_path, pattern, message):
     save(tmp_path / 'a' / 'P1.png')
-    with pytest.raises(ValueError, match=f'--source_options=group=.*{message}'):
-        read_folders(str(tmp_path), group=pattern)
+    with pytest.raises(ValueError, match=f'source_options=patient=.*{message}'):
+        read_folders(str(tmp_path), patient=pattern)
+
+
+def test_group_is_another_word_for_the_option_patient(tmp_path):
+    for number in range(8):
+        save(tmp_path / 'a' / f'P{number // 2}_{number}.png', seed=number)
+    pools = [read_pool('folders', str(tmp_path), source_options=rf'{word}=^(P\d)_') for word in ('patient', 'group')]
+    assert [pool.patient_of.tolist() for pool in pools] == [[0, 0, 1, 1, 2, 2, 3, 3]] * 2
+    with pytest.raises(ValueError, match='source_options names an option twice: patient, group'):
+        read_pool('folders', str(tmp_path), source_options='patient=^(P),group=^(P)')

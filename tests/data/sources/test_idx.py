@@ -88,14 +88,14 @@ def test_what_is_wrong_is_named(folder, spoil, message):
 def test_a_missing_folder_and_an_option_of_another_source_are_refused(folder):
     with pytest.raises(ValueError, match='no such folder'):
         make_scenario('idx:/nowhere/at/all')
-    with pytest.raises(ValueError, match='--npz_keys=a:b does not apply to --scenario=idx'):
+    with pytest.raises(ValueError, match='npz_keys=a:b does not apply to scenario=idx'):
         make_scenario(f'idx:{folder}', npz_keys='a:b')
 
 
 def test_a_folder_can_be_the_base_of_a_quality_shift(folder):
     data = make_scenario(f'quality_shift:idx:{folder}', num_clients=4, corrupted_ratio=0.25)
     assert data.sizes.sum() == 60 and data.tests.x.shape[:2] == (2, 20)
-    with pytest.raises(ValueError, match='--npz_keys=a:b does not apply to --scenario=quality_shift:idx'):
+    with pytest.raises(ValueError, match='npz_keys=a:b does not apply to scenario=quality_shift:idx'):
         make_scenario(f'quality_shift:idx:{folder}', npz_keys='a:b')
 
 
@@ -123,7 +123,7 @@ def test_letters_stand_upright_and_are_numbered_from_zero(tmp_path):
 def test_a_set_is_chosen_by_name_where_there_are_several(tmp_path):
     write_set(tmp_path, 'emnist-letters-', 'test', start=1)
     write_set(tmp_path, 'emnist-digits-', 'test', start=3)
-    with pytest.raises(ValueError, match='needs --source_options=name=NAME, one of emnist-digits, emnist-letters'):
+    with pytest.raises(ValueError, match='needs source_options=name=NAME, one of emnist-digits, emnist-letters'):
         read_pool('idx', str(tmp_path))
     with pytest.raises(ValueError, match='no emnist-byclass-train-images-idx3-ubyte or'):
         read_pool('idx', str(tmp_path), source_options='name=emnist-byclass')

@@ -35,7 +35,7 @@ def test_class_numbers_stay(tmp_path, values):
 def test_white_among_class_numbers_is_refused(tmp_path, values, told):
     write(tmp_path, values=values)
     white, number = values.index(255), values.index(int(told))
-    expected = rf'^--scenario: masks/{white}.* holds 255 and masks/{number}.* holds {told}; masks are'
+    expected = rf'^scenario: masks/{white}.* holds 255 and masks/{number}.* holds {told}; masks are'
     with pytest.raises(ValueError, match=expected) as caught:
         read_pool('masks', str(tmp_path))
     assert '\n' not in str(caught.value)
@@ -57,7 +57,7 @@ def test_splits(tmp_path):
     write(tmp_path / 'train', count=3)
     write(tmp_path / 'test', count=2)
     pool = read_pool('masks', str(tmp_path))
-    assert pool.groups == () and pool.held_out.tolist() == [True] * 2 + [False] * 3
+    assert pool.sites == () and pool.held_out.tolist() == [True] * 2 + [False] * 3
 
 
 def test_masks_are_resized_with_their_images(tmp_path):

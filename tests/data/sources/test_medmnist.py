@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fedjax_fair.data import make_scenario
-from fedjax_fair.data.parts import VAL
+from fedjax_fair.data.blocks import VAL
 from fedjax_fair.data.sources.medmnist import CLASS_NAMES, read_medmnist
 
 COUNTS = {'train': 30, 'val': 12, 'test': 15}
@@ -38,7 +38,7 @@ def test_classes_are_named_and_validation_is_left_out(tmp_path):
 def test_validation_images_are_among_what_the_source_finds(tmp_path):
     held = arrays((28, 28))
     found = read_medmnist(str(save(tmp_path / 'breastmnist.npz', **held)))
-    (val,) = (part for part in found.parts if (part.split == VAL).all())
+    (val,) = (part for part in found.blocks if (part.split == VAL).all())
     np.testing.assert_array_equal(val.images[..., 0], held['val_images'])
     np.testing.assert_array_equal(val.labels, held['val_labels'][:, 0])
 
@@ -91,7 +91,7 @@ def test_sets_of_different_classes_and_spoiled_files_are_refused(tmp_path):
     paths[0].write_bytes(paths[0].read_bytes()[:-500])
     with pytest.raises(ValueError, match='not an npz file'):
         make_scenario(f'medmnist:{paths[0]}')
-    with pytest.raises(ValueError, match=r'--scenario=medmnist:/nowhere/octmnist\.npz: no such file'):
+    with pytest.raises(ValueError, match=r'scenario=medmnist:/nowhere/octmnist\.npz: no such file'):
         make_scenario('medmnist:/nowhere/octmnist.npz')
 
 

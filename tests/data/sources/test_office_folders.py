@@ -35,7 +35,7 @@ def test_eight_of_ten_images_in_the_order_of_class_and_file_name_train(root):
 
 
 def test_options_of_files_do_not_apply_to_folders(root):
-    with pytest.raises(ValueError, match=r'--npz_keys=labels:y does not apply to --scenario=office_caltech'):
+    with pytest.raises(ValueError, match=r'npz_keys=labels:y does not apply to scenario=office_caltech'):
         make_scenario(f'office_caltech:{root}', npz_keys='labels:y')
     with pytest.raises(ValueError, match='no such f'):
         make_scenario(f'office_caltech:{root}/amazon,{root}/dslr')

@@ -42,7 +42,7 @@ def root(tmp_path):
 
 def test_an_example_is_a_slice_with_its_neighbours(root):
     pool = read_pool('prostate', str(root))
-    assert pool.task == 'segmentation' and pool.groups == ('BIDMC', 'ISBI_1.5')
+    assert pool.task == 'segmentation' and pool.sites == ('BIDMC', 'ISBI_1.5')
     assert pool.x.shape == (2 * 5 * len(FULL), HEIGHT, WIDTH, 3) and pool.x.dtype == np.uint8
     volume, _ = case(0)
     high = np.quantile(volume, 0.99)
@@ -111,7 +111,7 @@ def test_sizes_of_the_split_by_slice_are_the_published_ones(tmp_path, count, siz
 
 
 def test_lists_that_do_not_fit_are_named(root):
-    with pytest.raises(ValueError, match=r'--source_options=split=slice needs BIDMC-dir.npy'):
+    with pytest.raises(ValueError, match=r'source_options=split=slice needs BIDMC-dir.npy'):
         make_scenario(f'prostate:{root}', source_options='split=slice')
     lists(root, np.arange(14))
     with pytest.raises(ValueError, match=r'BIDMC-index.npy must hold 0 to 14, a number for every slice'):
@@ -127,7 +127,7 @@ def test_lists_that_do_not_fit_are_named(root):
 def fails(root, message):
     with pytest.raises(ValueError, match=message) as raised:
         make_scenario(f'prostate:{root}')
-    assert '--scenario=prostate' in str(raised.value) and '\n' not in str(raised.value)
+    assert 'scenario=prostate' in str(raised.value) and '\n' not in str(raised.value)
 
 
 def test_wrong_volumes_are_named(root):
@@ -151,10 +151,10 @@ def test_hospitals_without_anything_to_segment_are_named(root, tmp_path_factory)
     for number in range(5):
         save(root / f'BIDMC/Case{number:02}_segmentation.nii.gz', np.zeros((DEPTH, HEIGHT, WIDTH), np.uint8))
     fails(root, r'all segmentations of BIDMC are empty')
-    with pytest.raises(ValueError, match=r'--source_options=split=case: choose one of patient, slice'):
+    with pytest.raises(ValueError, match=r"source_options=split='case' is not one of 'patient', 'slice'"):
         make_scenario(f'prostate:{root}', source_options='split=case')
 
 
 def test_a_missing_library_is_named_with_its_extra(root, monkeypatch):
     monkeypatch.setitem(sys.modules, 'nibabel', None)
-    fails(root, r"--scenario=prostate:.* needs nibabel: pip install 'fedjax-fair\[medical\]'")
+    fails(root, r"scenario=prostate:.* needs nibabel: pip install 'fedjax-fair\[medical\]'")

@@ -46,7 +46,7 @@ def test_a_split_is_chosen_by_its_name(tmp_path):
     data = make_scenario(f'ssl_fl:{tmp_path}', source_options='split=split_2')
     assert data.sizes.tolist() == [6, 2, 5]
     assert make_scenario(f'ssl_fl:{tmp_path}', source_options='split=2_clients/split_1').sizes.sum() == 14
-    choices = 'choose with --source_options=split=... one of 2_clients/split_1, 3_clients/split_1, 3_clients/split_2'
+    choices = 'choose with source_options=split=... one of 2_clients/split_1, 3_clients/split_1, 3_clients/split_2'
     for options in ({}, {'source_options': 'split=split_1'}, {'source_options': 'split=split_9'}):
         with pytest.raises(ValueError, match=choices):
             make_scenario(f'ssl_fl:{tmp_path}', **options)
@@ -67,7 +67,7 @@ def test_wrong_lists_are_named(tmp_path, file, text, message):
     (write(tmp_path) / file).write_text(text)
     with pytest.raises(ValueError, match=message) as raised:
         make_scenario(f'ssl_fl:{tmp_path}')
-    assert '--scenario=ssl_fl' in str(raised.value) and '\n' not in str(raised.value)
+    assert 'scenario=ssl_fl' in str(raised.value) and '\n' not in str(raised.value)
 
 
 def test_labels_out_of_range_and_missing_images_are_named(tmp_path):
@@ -78,7 +78,7 @@ def test_labels_out_of_range_and_missing_images_are_named(tmp_path):
         make_scenario(f'ssl_fl:{tmp_path}')
     (tmp_path / 'labels.csv').write_text(labels)
     (tmp_path / 'train/img_0.png').unlink()
-    with pytest.raises(ValueError, match=r'--scenario.*img_0.png cannot be read: No such file'):
+    with pytest.raises(ValueError, match=r'scenario.*img_0.png cannot be read: No such file'):
         make_scenario(f'ssl_fl:{tmp_path}')
 
 

@@ -79,14 +79,14 @@ X, Y = np.zeros((32, 32, 3, 4), np.uint8), np.ones((4, 1), np.uint8)
 )
 def test_what_is_wrong_is_named(folder, spoil, message):
     spoil(folder / 'test_32x32.mat')
-    with pytest.raises(ValueError, match=r'--scenario=svhn: test_32x32\.mat') as raised:
+    with pytest.raises(ValueError, match=r'scenario=svhn: test_32x32\.mat') as raised:
         read_pool('svhn', str(folder))
     assert raised.match(message) and '\n' not in str(raised.value)
 
 
 @pytest.mark.parametrize(
     ('options', 'message'),
-    [('extra=yes', 'extra=yes: choose one of true, false'), ('extra=true', 'extra_32x32.mat: no such file')],
+    [('extra=yes', 'extra=yes: expected true or false'), ('extra=true', 'extra_32x32.mat: no such file')],
 )
 def test_options_that_cannot_be_followed(folder, options, message):
     with pytest.raises(ValueError, match=message):
@@ -94,5 +94,5 @@ def test_options_that_cannot_be_followed(folder, options, message):
 
 
 def test_a_missing_folder():
-    with pytest.raises(ValueError, match='--scenario=svhn:/nowhere: no such folder'):
+    with pytest.raises(ValueError, match='scenario=svhn:/nowhere: no such folder'):
         make_scenario('svhn:/nowhere')

@@ -13,14 +13,14 @@ from pools import assert_same_pool
 from tiny_sets import SITES
 
 from fedjax_fair.cli import data
-from fedjax_fair.cli.mistakes import is_deliberate
 from fedjax_fair.data import read_pool
-from fedjax_fair.data.parts import TEST, TRAIN, UNKNOWN
-from fedjax_fair.data.prepared import open_prepared, prepare
+from fedjax_fair.data.blocks import TEST, TRAIN, UNKNOWN
 from fedjax_fair.data.resize import resize_images
 from fedjax_fair.data.sources import tfds_records
 from fedjax_fair.data.sources.pixels import fit
 from fedjax_fair.data.sources.tfds import read_tfds
+from fedjax_fair.data.sources.tfds_store import open_prepared, prepare
+from fedjax_fair.errors import UserError
 
 
 @pytest.fixture(scope='module')
@@ -40,15 +40,15 @@ def own(folder, tmp_path):
 
 
 def parts_of(name, folder, image_size=None, **options):
-    return read_tfds(name, str(folder), **options).decode(image_size).parts
+    return read_tfds(name, str(folder), **options).decode(image_size).blocks
 
 
 def one_line(act, *words):
     with pytest.raises(ValueError) as caught:
         act()
     message = str(caught.value)
-    assert is_deliberate(caught.value)
-    assert message.startswith('--') and '\n' not in message
+    assert isinstance(caught.value, UserError)
+    assert message.startswith(('scenario', 'source_options')) and '\n' not in message
     assert all(word in message for word in words), message
 
 
@@ -56,9 +56,9 @@ def one_line(act, *words):
 
 
 def test_what_was_prepared_comes_back_pixel_by_pixel(folder):
-    train, test = parts_of('tiny_tiles', folder, site='hospital', group='patient')
+    train, test = parts_of('tiny_tiles', folder, site='hospital', patient='patient')
     for part, use, keys in ((train, TRAIN, range(12)), (test, TEST, range(12, 17))):
-        found = part.group.astype(int)
+        found = part.patient.astype(int)
         assert sorted(found) == list(keys)
         assert set(part.split) == {use}
         assert part.images.dtype == np.uint8
@@ -84,7 +84,7 @@ def test_the_command_prepares_what_the_scenario_reads(tmp_path, capsys):
     assert pool.x.shape == (17, 8, 8, 3)
     assert pool.held_out.sum() == 5
     assert pool.class_names == ('cat', 'dog', 'owl')
-    assert set(pool.groups) == {'north', 'south'}
+    assert set(pool.sites) == {'north', 'south'}
 
 
 def test_preparing_again_keeps_what_is_there(folder):
@@ -94,26 +94,26 @@ def test_preparing_again_keeps_what_is_there(folder):
 
 
 def test_the_order_is_always_the_same_and_nothing_is_said(folder, capfd):
-    first, second = (parts_of('tiny_photos', folder, group='patient')[0] for _ in range(2))
-    assert first.group.tolist() == second.group.tolist()
+    first, second = (parts_of('tiny_photos', folder, patient='patient')[0] for _ in range(2))
+    assert first.patient.tolist() == second.patient.tolist()
     np.testing.assert_array_equal(first.images, second.images)
     assert capfd.readouterr() == ('', '')
 
 
 def test_encoded_images_of_any_mode_become_colour_of_the_commonest_size(folder):
-    (part,) = parts_of('tiny_photos', folder, group='patient')
+    (part,) = parts_of('tiny_photos', folder, patient='patient')
     assert part.images.shape == (18, 6, 5, 3)
-    for key, image in zip(part.group.astype(int), part.images, strict=True):
+    for key, image in zip(part.patient.astype(int), part.images, strict=True):
         if key % 3 != 2 and tiny_sets.photo(key).mode not in ('RGBA', 'LA'):  # neither resized nor transparent
             np.testing.assert_array_equal(image, tiny_sets.photo(key).convert('RGB'))
 
 
 @pytest.mark.parametrize('image_size', [None, 4])
 def test_the_same_pictures_in_files_have_the_same_bytes(folder, tmp_path, image_size):
-    (part,) = parts_of('tiny_photos', folder, image_size, group='patient', mask='classes_of_pixels')
+    (part,) = parts_of('tiny_photos', folder, image_size, patient='patient', mask='classes_of_pixels')
     for what, picture in (('images', tiny_sets.photo), ('masks', tiny_sets.classes_of_pixels)):
         (tmp_path / what).mkdir()
-        for place, key in enumerate(part.group.astype(int)):
+        for place, key in enumerate(part.patient.astype(int)):
             picture(key).save(tmp_path / what / f'{place:02}.png')
     pool = read_pool('masks', str(tmp_path), image_size=image_size)
     np.testing.assert_array_equal(part.images, pool.x)
@@ -133,7 +133,7 @@ def test_images_are_fitted_into_the_size_asked_for(folder):
 
 def test_one_split_is_for_both_and_classes_that_are_numbers_have_no_names(folder):
     found = read_tfds('tiny_photos', str(folder)).decode(None)
-    assert set(found.parts[0].split) == {UNKNOWN}
+    assert set(found.blocks[0].split) == {UNKNOWN}
     assert found.class_names == ()
 
 
@@ -147,16 +147,16 @@ def test_one_split_is_for_both_and_classes_that_are_numbers_have_no_names(folder
     ],
 )
 def test_labels_may_be_any_whole_numbers(folder, label, expected):
-    (part,) = parts_of('tiny_photos', folder, label=label, group='patient', site='place')
-    keys = part.group.astype(int)
+    (part,) = parts_of('tiny_photos', folder, label=label, patient='patient', site='place')
+    keys = part.patient.astype(int)
     assert part.labels.dtype == np.int32
     np.testing.assert_array_equal(part.labels, [expected(key) for key in keys])
     assert part.site.tolist() == [SITES[key % 3] for key in keys]
 
 
 def test_masks_are_classes_whatever_colours_show_them(folder):
-    (part,) = parts_of('tiny_photos', folder, mask='classes_of_pixels', group='patient')
-    for key, mask in zip(part.group.astype(int), part.masks, strict=True):
+    (part,) = parts_of('tiny_photos', folder, mask='classes_of_pixels', patient='patient')
+    for key, mask in zip(part.patient.astype(int), part.masks, strict=True):
         if key % 3 != 2:  # not resized
             np.testing.assert_array_equal(mask, np.asarray(tiny_sets.classes_of_pixels(key)))
     assert part.masks.max() == 2 and not part.unlabelled
@@ -170,9 +170,9 @@ def test_masks_without_classes_are_learned_and_black_and_white_are_two_classes(f
 
 
 def test_another_split_can_be_tested_on(folder):
-    train, test = parts_of('tiny_tiles', folder, test='validation', group='patient')
+    train, test = parts_of('tiny_tiles', folder, test='validation', patient='patient')
     assert (len(train.labels), set(train.split)) == (12, {TRAIN})
-    assert (sorted(test.group.astype(int)), set(test.split)) == ([17, 18, 19, 20], {TEST})
+    assert (sorted(test.patient.astype(int)), set(test.split)) == ([17, 18, 19, 20], {TEST})
 
 
 def test_without_a_test_split_one_is_drawn_from_training(folder):
@@ -202,12 +202,12 @@ def test_importing_the_package_imports_none_of_it():
 @pytest.mark.parametrize('name', ['tiny_nothing', 'mnist', 'tiny_tiles:2.0.0', 'tiny_configs/three'])
 def test_a_set_that_is_not_prepared_names_the_command(folder, name):
     command = f'fedjax-fair data prepare {name} --data_dir={folder}'
-    one_line(lambda: read_tfds(name, str(folder)), f'--scenario=tfds:{name}', command, 'tiny_configs/one:1.0.0')
+    one_line(lambda: read_tfds(name, str(folder)), f'scenario=tfds:{name}', command, 'tiny_configs/one:1.0.0')
 
 
 @pytest.mark.parametrize('name', ['', '../tiny_tiles', 'tiny_tiles/1.0.0/..', 'tiny_tiles:new', 'a b', 'hub:mnist'])
 def test_a_name_that_is_none(folder, name):
-    one_line(lambda: read_tfds(name, str(folder)), f'--scenario=tfds:{name}')
+    one_line(lambda: read_tfds(name, str(folder)), f'scenario=tfds:{name}')
 
 
 def test_one_of_several_configurations_is_chosen_by_the_user(folder):
@@ -224,18 +224,18 @@ def test_one_of_several_configurations_is_chosen_by_the_user(folder):
         ('label', 'height', 'does not fit'),
         ('label', 'attributes', 'no such feature'),
         ('site', 'attributes/marks', 'does not fit'),
-        ('group', 'words', 'does not fit'),
+        ('patient', 'words', 'does not fit'),
         ('mask', 'image', 'does not fit'),
     ],
 )
 def test_features_that_are_missing_or_do_not_fit(folder, role, feature, wrong):
-    told = (f'--source_options={role}={feature}: {wrong}', 'attributes/smiling', 'classes_of_pixels')
+    told = (f'source_options={role}={feature}: {wrong}', 'attributes/smiling', 'classes_of_pixels')
     one_line(lambda: read_tfds('tiny_photos', str(folder), **{role: feature}), *told)
 
 
 def test_features_that_cannot_be_guessed(folder):
-    one_line(lambda: read_tfds('tiny_configs/one', str(folder)), '--source_options=image=FEATURE', 'left and right')
-    one_line(lambda: read_tfds('tiny_configs/one', str(folder), image='left'), '--source_options=label=', 'number')
+    one_line(lambda: read_tfds('tiny_configs/one', str(folder)), 'source_options=image=FEATURE', 'left and right')
+    one_line(lambda: read_tfds('tiny_configs/one', str(folder), image='left'), 'source_options=label=', 'number')
 
 
 @pytest.mark.parametrize('split', ['holdout', 'train'])
@@ -248,12 +248,12 @@ def test_negative_labels(folder):
 
 
 def test_a_damaged_image_is_named(folder):
-    one_line(lambda: parts_of('tiny_broken', folder), '--scenario=tfds:tiny_broken: split train, example ')
+    one_line(lambda: parts_of('tiny_broken', folder), 'scenario=tfds:tiny_broken: split train, example ')
 
 
 def test_bombs_are_named_and_not_decoded(folder, monkeypatch):
     monkeypatch.setattr(Image, 'MAX_IMAGE_PIXELS', 40)  # every third has 63
-    one_line(lambda: parts_of('tiny_photos', folder), '--scenario=tfds:tiny_photos: split train, example ', 'limit')
+    one_line(lambda: parts_of('tiny_photos', folder), 'scenario=tfds:tiny_photos: split train, example ', 'limit')
 
 
 @pytest.mark.parametrize('kept', [0, 0.5])
@@ -262,13 +262,13 @@ def test_a_truncated_file(own, kept):
     (path,) = place.glob('*train.array_record*')
     raw = path.read_bytes()
     path.write_bytes(raw[: int(kept * len(raw))])
-    one_line(read, '--scenario=tfds:tiny_tiles: split train')
+    one_line(read, 'scenario=tfds:tiny_tiles: split train')
 
 
 def test_a_missing_file(own):
     place, read = own
     next(place.glob('*test.array_record*')).unlink()
-    one_line(read, '--scenario=tfds:tiny_tiles: split test', 'No such file')
+    one_line(read, 'scenario=tfds:tiny_tiles: split test', 'No such file')
 
 
 @pytest.mark.parametrize('name', ['features.json', 'dataset_info.json'])
@@ -276,7 +276,7 @@ def test_a_missing_file(own):
 def test_descriptions_that_describe_nothing(own, name, text):
     place, read = own
     (place / name).write_text(text)
-    one_line(read, '--scenario=tfds:tiny_tiles', str(place))
+    one_line(read, 'scenario=tfds:tiny_tiles', str(place))
 
 
 def test_another_file_format(own):

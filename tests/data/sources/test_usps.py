@@ -68,7 +68,7 @@ GOOD = [0.0] * 256
 )
 def test_a_bad_line_is_named(folder, bad, message):
     (folder / 'usps.t.bz2').write_bytes(bz2.compress((line(1, GOOD) + bad).encode('latin1')))
-    with pytest.raises(ValueError, match='--scenario=usps: usps.t.bz2, ' + message):
+    with pytest.raises(ValueError, match='scenario=usps: usps.t.bz2, ' + message):
         read_pool('usps', str(folder))
 
 
@@ -89,5 +89,5 @@ def test_a_bad_file_is_named(folder, spoil, message):
 
 
 def test_a_missing_folder():
-    with pytest.raises(ValueError, match='--scenario=usps:/nowhere: no such folder'):
+    with pytest.raises(ValueError, match='scenario=usps:/nowhere: no such folder'):
         make_scenario('usps:/nowhere')

@@ -1,0 +1,67 @@
+"""Options that several scenarios, sources and partition schemes read: each has its help text and range here, once."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any
+
+from fedjax_fair.errors import UserError
+from fedjax_fair.options import Option, above, at_least
+
+
+class Mark(enum.Enum):
+    """Notes on options."""
+
+    WHO_HOLDS_WHAT = 'it decides who holds what, so it cannot be given together with a partition file'
+
+
+WHO = Mark.WHO_HOLDS_WHAT
+
+NumClients = Annotated[int, 'number of clients', at_least(1), WHO]
+Alpha = Annotated[float, 'concentration of a Dirichlet split', above(0), WHO]
+ClassesPerClient = Annotated[int, 'classes each client holds', at_least(1), WHO]
+ClientsPerDomain = Annotated[int, 'clients of every domain', at_least(1), WHO]
+ClientSizes = Annotated[tuple[int, ...], 'training examples per client of each domain', at_least(1), WHO]
+Truncate = Annotated[bool, 'cut all clients to the size of the smallest', WHO]
+TestSize = Annotated[int, 'test examples of each domain', at_least(1), WHO]
+JoinSites = Annotated[bool, "sites that cannot be both trained on and tested become one, 'other'", WHO]
+PartitionFile = Annotated[str, 'FILE.json of `data partition`: who holds what, instead of a split']
+TASK_HELP = 'what is learned, a task of `fedjax-fair list`'
+Task = Annotated[str, TASK_HELP]
+ImageSize = Annotated[int, 'side to which images are resized', at_least(1)]
+NpzKeys = Annotated[str, 'names of arrays, such as site:hospital,patient:case,split:- (- for none)']
+SourceOptions = Annotated[str, 'options of the source, such as label=dx,site=hospital']
+
+
+def given(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that say something: None, False and an empty sequence leave the choice to the scenario.
+
+    >>> given({'alpha': 0.0, 'truncate': False, 'client_sizes': (), 'task': None})
+    {'alpha': 0.0}
+    """
+    return {name: value for name, value in options.items() if not any(value is no for no in (None, False, ()))}
+
+
+def refuse_unread(options: Mapping[str, Any], reads: Iterable[str], where: str) -> None:
+    """An option that nobody reads is a mistake; ``where`` names what does not read it."""
+    reads = tuple(reads)
+    for option, value in options.items():
+        if option not in reads:
+            known = ', '.join(f'`{name}`' for name in reads) or 'none'
+            raise UserError(f'`{option}`={value} does not apply to {where}, which reads {known}')
+
+
+def merged(options: Iterable[Mapping[str, Option]]) -> dict[str, Option]:
+    """The options of several factories together.
+
+    Where an option has different defaults its default is None: the factory decides. The same goes for its choices.
+    """
+    union: dict[str, Option] = {}
+    for name, option in (item for each in options for item in each.items()):
+        known = union.setdefault(name, option)
+        if option.default != known.default:
+            union[name] = known = known._replace(default=None)
+        if option.choices != known.choices:
+            union[name] = known._replace(choices=())
+    return union

@@ -1,0 +1,111 @@
+"""Any registered source read into a pool of examples of one shape.
+
+A source is a function registered with ``@register.source(KIND, argument='PATH')``. It takes what the user writes behind
+``KIND:`` and its own options, and returns one of :mod:`~fedjax_fair.data.sources.contents`. Its options are given
+together, ``source_options=name=value,...``; only ``npz_keys`` is given by itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from fedjax_fair.data.blocks import merge
+from fedjax_fair.data.declarations import ImageSize, JoinSites, NpzKeys, SourceOptions, Task
+from fedjax_fair.data.pool import Pool
+from fedjax_fair.data.sources.contents import Arrays, Domains, Encoded
+from fedjax_fair.data.sources.decoded_cache import decode_once
+from fedjax_fair.data.sources.domains import join_domains
+from fedjax_fair.errors import UserError
+from fedjax_fair.options import not_one_of, resolve
+from fedjax_fair.registry import sources
+
+FLAGS = NPZ_KEYS, SOURCE_OPTIONS = 'npz_keys', 'source_options'  # how options of a source are given
+OLDER_NAMES = {'group': 'patient'}  # of options, in command lines and files of flags
+NEXT_PAIR = re.compile(r',(?=\s*(?:\w+\s*=|$))')
+
+
+def read_pool(
+    kind: str,
+    argument: str,
+    *,
+    data_seed: int = 0,
+    npz_keys: NpzKeys | None = None,
+    source_options: SourceOptions | None = None,
+    image_size: ImageSize | None = None,
+    task: Task | None = None,
+    join_sites: JoinSites = False,
+) -> Pool:
+    """The examples of a source as a table of one image shape.
+
+    Images are fitted into squares of ``image_size`` (default: the most common size), grey ones repeated to RGB where
+    both occur; uint8 and float images keep their values. ``data_seed`` draws the test set where the source has none,
+    ``task`` says what is to be learned where the source leaves a choice, ``join_sites`` makes one site of those that
+    are too small, see :func:`~fedjax_fair.data.blocks.merge`.
+    """
+    if image_size is not None and image_size < 1:
+        raise UserError(f'`image_size`={image_size} must be at least 1')
+    options: dict[str, Any] = pairs(source_options)
+    options |= {} if npz_keys is None else {NPZ_KEYS: npz_keys}
+    arrays = read_arrays(kind, argument, options, image_size)
+    return merge(arrays.blocks, arrays.class_names, image_size, data_seed, task, join_sites)
+
+
+def read_arrays(kind: str, argument: str, options: Mapping[str, Any], image_size: int | None = None) -> Arrays:
+    """What a source holds, its domains read and its image files decoded."""
+    if kind not in sources:
+        raise UserError(f'`scenario`={kind}:{argument}: {kind!r} {not_one_of(kind, sources)}')
+    contents = sources[kind](argument, **_resolved(kind, options))
+    if isinstance(contents, Arrays):
+        return contents
+    if isinstance(contents, Domains):
+        return join_domains(contents, lambda kind, path: read_arrays(kind, path, {}, image_size))
+    if isinstance(contents, Encoded):
+        return decode_once(contents, image_size)
+    from fedjax_fair.data.sources.image_decoder import decode  # imports an image library, which takes its time
+
+    return decode(contents, image_size)
+
+
+def _resolved(kind: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a source as values; those that are not given are left to it."""
+    known = sources.options(kind)
+    older = {old: new for old, new in OLDER_NAMES.items() if old not in known and new in known}
+    renamed = {older.get(name, name): value for name, value in given.items()}
+    if len(renamed) < len(given):
+        raise UserError(f'`{SOURCE_OPTIONS}` names an option twice: {", ".join(given)} (group means patient)')
+
+    def label(name: str) -> str:
+        return NPZ_KEYS if name == NPZ_KEYS else f'`{SOURCE_OPTIONS}`={name}'
+
+    values = resolve(kind, known, renamed, label)
+    return {name: values[name] for name in renamed}
+
+
+def source_flags(kind: str) -> tuple[str, ...]:
+    """The options by which the options of a source are given."""
+    own = set(sources.options(kind))
+    return (NPZ_KEYS,) * (NPZ_KEYS in own) + (SOURCE_OPTIONS,) * bool(own - {NPZ_KEYS})
+
+
+def source_names() -> tuple[str, ...]:
+    """The sources as they are written on the command line."""
+    return tuple(f'{kind}:{sources.entry(kind).notes.get("argument", "PATH")}' for kind in sources)
+
+
+def pairs(text: str | None) -> dict[str, str]:
+    """``'name=value,name=value'`` as a dict; a comma is part of a value where no ``name=`` follows it.
+
+    >>> pairs('label=dx, site=hospital')
+    {'label': 'dx', 'site': 'hospital'}
+    >>> pairs('patient=^(P[0-9]{1,3})_')
+    {'patient': '^(P[0-9]{1,3})_'}
+    """
+    options: dict[str, str] = {}
+    for pair in filter(str.strip, NEXT_PAIR.split(text or '')):
+        name, equals, value = (part.strip() for part in pair.partition('='))
+        if not equals or not name or not value or name in options:
+            raise UserError(f'`{SOURCE_OPTIONS}`={text} must be written name=value,name=value with different names')
+        options[name] = value
+    return options

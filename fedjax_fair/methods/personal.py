@@ -1,0 +1,111 @@
+"""A personal model for every client, trained beside the shared one."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from fedjax_fair.core.hooks import Reported
+from fedjax_fair.core.local import make_optimizer
+from fedjax_fair.core.method import Aux, Context, Method, Stage, View
+from fedjax_fair.core.tree import select, weighted_sum
+from fedjax_fair.core.types import Array, Batch, PyTree, Variables
+from fedjax_fair.methods.wrappers import row_of_the_model
+from fedjax_fair.options import NonNegative
+from fedjax_fair.registry import register
+
+OWN_MODEL = 'which model of its own a client has'
+
+
+@register.recipe
+def personal(
+    mu: NonNegative = 0.1,
+    lr: NonNegative = 0.0,
+    implicit: bool = False,
+    upload: Literal['w', 'v'] = 'w',
+    start: Literal['own', 'global'] = 'own',
+    serve: Literal['w', 'v'] = 'w',
+) -> list[Method]:
+    """A personal model for every client, trained beside the shared one on the same batches and pulled towards it.
+
+    ``v <- v - lr (grad(v) + mu (v - W))`` with ``W`` the shared model as it came in; ``implicit`` takes the pull as a
+    proximal step, ``(v - lr grad(v) + lr mu W) / (1 + lr mu)``, stable for every ``mu``. ``mu = 0`` is local training,
+    ``mu -> inf`` (implicit) ``v = W``. ``lr = 0`` means the clients' own. ``v`` stays with its client from round to
+    round (``start='global'``: begins anew at ``W``) and is what the client deploys. ``upload='v'`` sends it in place of
+    the shared model's local copy: from ``W`` that is FedProx. ``serve='v'`` evaluates the mean of the personal models,
+    by examples, of all clients seen so far in the place of the global one.
+
+    Its gradients are those of the methods that shape the task's objective or choose the point of the gradient
+    (``logit_adjust``, ``tilted_loss``, ``margin``, ``salt``, ``perturb``, ...). Methods that tie the shared model to
+    the federation (``fedprox``, ``scaffold``, ``moon``, ...) leave the personal model alone.
+
+    Reference: Li et al., Ditto: Fair and Robust Federated Learning Through Personalization, ICML 2021. Momentum and the
+    like are those of local training and start afresh in every round.
+    """
+
+    def begin(ctx: Context) -> PyTree:
+        v = ctx.row if start == 'own' else ctx.variables
+        return v, make_optimizer(ctx.spec.local, _rate(ctx, lr)).init(v['params'])
+
+    def observe(ctx: Context, scratch: PyTree, batch: Batch, aux: Aux, last: Array) -> PyTree:
+        return _step(ctx, scratch, batch, mu, _rate(ctx, lr), implicit)
+
+    return [
+        Method(
+            'personal',
+            stage=Stage.UPDATE,
+            claims=(OWN_MODEL,),
+            init=row_of_the_model,
+            start=begin,
+            observe=observe,
+            upload=_upload if upload == 'v' else None,
+            report=_report,
+            deploy=_deploy,
+            serve=_mean_of_all if serve == 'v' else None,
+        )
+    ]
+
+
+def _upload(ctx: Context, scratch: PyTree, before: Variables, after: Variables) -> Variables:
+    return scratch[0]
+
+
+def _report(ctx: Context, scratch: PyTree, before: Variables, after: Variables) -> tuple[PyTree, Reported]:
+    return scratch[0], {}
+
+
+def _deploy(ctx: Context, variables: Variables) -> Variables:
+    return ctx.row
+
+
+def _rate(ctx: Context, lr: Any) -> Array:
+    own = jnp.asarray(ctx.run.lr(ctx.round))
+    return jnp.where(jnp.asarray(lr) > 0, lr, own)
+
+
+def _step(ctx: Context, scratch: PyTree, batch: Batch, mu: Any, rate: Array, implicit: bool) -> PyTree:
+    """One step of the personal model on the batch of the shared one."""
+    v, opt = scratch
+    (_, seen), grads = ctx.grad(v, batch)
+    params, shared = v['params'], ctx.variables['params']
+    if not implicit:
+        grads = jax.tree.map(lambda g, a, b: g + mu * (a - b), grads, params, shared)
+    moves, opt = make_optimizer(ctx.spec.local, rate).update(grads, opt, params)
+    params = optax.apply_updates(params, moves)
+    if implicit:
+        pull = rate * mu
+        params = jax.tree.map(lambda a, b: (a + pull * b) / (1 + pull), params, shared)
+    return {**v, 'params': params, 'batch_stats': seen.batch_stats}, opt
+
+
+def _mean_of_all(view: View, clients: PyTree) -> Variables:
+    return select(view.mask.any(), weighted_sum(view.shares(), clients), view.variables)
+
+
+@register.recipe
+def local_only() -> list[Method]:
+    """Every client trains its own model on its own data and deploys it; the shared model is there to compare."""
+    return personal(0.0)

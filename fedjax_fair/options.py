@@ -1,0 +1,277 @@
+"""Options: the parameters of a factory that have a default, with their types, ranges, choices and help texts.
+
+A parameter is written ``name: Annotated[float, 'help', at_least(0)] = 0.1`` or ``name: Literal['a', 'b'] = 'a'``.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import inspect
+import math
+import numbers
+import re
+import types
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from typing import Annotated, Any, Literal, NamedTuple
+
+from fedjax_fair.errors import UserError
+
+Factory = Callable[..., Any]
+LARGEST = 2**31 - 1  # of a whole number without a bound of its own: devices count in 32 bits
+
+
+# --- ranges ----------------------------------------------------------------------------------------------------------
+
+
+class Range(NamedTuple):
+    """The numbers an option may have; None: no bound on that side."""
+
+    low: float | None = None
+    high: float | None = None
+    above: bool = False  # the lower bound itself is not allowed
+    below: bool = False  # the upper bound itself is not allowed
+
+    def __contains__(self, value: object) -> bool:
+        number = float(value)  # type: ignore[arg-type]
+        if math.isnan(number) or (self.low is not None and (number <= self.low if self.above else number < self.low)):
+            return False
+        return self.high is None or (number < self.high if self.below else number <= self.high)
+
+    def __str__(self) -> str:
+        low = None if self.low is None else f'{"above" if self.above else "at least"} {_written(self.low)}'
+        high = None if self.high is None else f'{"below" if self.below else "at most"} {_written(self.high)}'
+        return ' and '.join(bound for bound in (low, high) if bound)
+
+
+def _written(bound: float) -> str:
+    return str(bound) if isinstance(bound, int) else f'{bound:g}'
+
+
+def at_least(low: float) -> Range:
+    """``value >= low``."""
+    return Range(low)
+
+
+def above(low: float, at_most: float | None = None) -> Range:
+    """``low < value``, and ``value <= at_most`` where that is given."""
+    return Range(low, at_most, above=True)
+
+
+def between(low: float, high: float) -> Range:
+    """``low <= value <= high``.
+
+    >>> 0.5 in between(0, 1), str(between(0, 1))
+    (True, 'at least 0 and at most 1')
+    """
+    return Range(low, high)
+
+
+NonNegative = Annotated[float, at_least(0)]
+Positive = Annotated[float, above(0)]
+Share = Annotated[float, between(0, 1)]
+Decay = Annotated[float, Range(0, 1, below=True)]
+Count = Annotated[int, at_least(1)]
+
+
+# --- options ---------------------------------------------------------------------------------------------------------
+
+
+class Option(NamedTuple):
+    """One option of a factory, read off its signature.
+
+    A parameter is written ``name: Annotated[type, 'help', at_least(0)] = default``; help and range may be left out.
+    ``kind`` is the type without ``None``; ``choices`` are those of a ``Literal``; ``notes`` are whatever else stands in
+    ``Annotated``.
+    """
+
+    name: str
+    default: Any
+    kind: Any
+    help: str = ''
+    range: Range | None = None
+    choices: tuple[Any, ...] = ()
+    notes: tuple[Any, ...] = ()
+
+    def parse(self, text: str, label: str | None = None) -> Any:
+        """The value that a text from the command line means; ``label`` names the option in error messages."""
+        parser = _PARSERS.get(self.kind, str)
+        try:
+            value = parser(text)
+        except ValueError:
+            quoted = _quoted(label or self.name)
+            raise UserError(f'{quoted}={text}: expected {_EXPECTED[self.kind]}{self._example()}') from None
+        return self.check(value, label)
+
+    def check(self, value: Any, label: str | None = None) -> Any:
+        """The value, after refusing one that is not allowed; a traced number cannot be looked at."""
+        label = _quoted(label or self.name)
+        if self.choices and value not in self.choices and value != self.default:
+            raise UserError(f'{label}={value!r} {not_one_of(value, self.choices, repr)}')
+        if value is not self.default and not _is_of_kind(value, self.kind):
+            raise UserError(f'{label}={value!r}: expected {_EXPECTED[self.kind]}{self._example()}')
+        for number in map(_known, value if isinstance(value, tuple | list) else (value,)):
+            if isinstance(number, numbers.Real) and not isinstance(number, bool):
+                if isinstance(number, float) and not math.isfinite(number):
+                    raise UserError(f'{label}={_shown(value)} must be a finite number')
+                if self.range is not None and number not in self.range:
+                    raise UserError(f'{label}={_shown(value)} must be {self.range}')
+                if self.kind is int and (self.range is None or self.range.high is None) and float(number) > LARGEST:
+                    raise UserError(f'{label}={value} must be at most {LARGEST}')
+        return value
+
+    def _example(self) -> str:
+        if self.default in (None, '', ()) or self.kind is bool:
+            return ''
+        return f' such as {"x".join(map(str, self.default)) if isinstance(self.default, tuple) else self.default}'
+
+
+def _is_of_kind(value: Any, kind: Any) -> bool:
+    """Whether a value is of a simple kind; arrays, which may be traced, and other kinds are taken on trust."""
+    if kind == tuple[int, ...]:
+        return isinstance(value, tuple | list) and all(_is_of_kind(one, int) for one in value)
+    if kind not in _ABSTRACT or (hasattr(value, 'dtype') and kind is not str):
+        return True
+    return isinstance(value, _ABSTRACT[kind]) and (kind is bool or not isinstance(value, bool))
+
+
+_ABSTRACT = {int: numbers.Integral, float: numbers.Real, bool: bool, str: str}
+
+
+def _known(value: Any) -> Any:
+    """The number that an array of no dimensions holds, unless it is traced; all else as it is."""
+    if getattr(value, 'ndim', None) != 0 or not hasattr(value, 'item'):
+        return value
+    try:
+        return value.item()
+    except TypeError:  # a traced value cannot be looked at
+        return value
+
+
+def _quoted(label: str) -> str:
+    """An option in error messages: its name in backquotes, or a phrase that has them, '`source_options`=split'."""
+    return label if '`' in label else f'`{label}`'
+
+
+def _shown(value: Any) -> str:
+    return ','.join(map(str, value)) if isinstance(value, tuple | list) else str(value)
+
+
+def _flag(text: str) -> bool:
+    if text.lower() not in ('true', 'false'):
+        raise ValueError(text)
+    return text.lower() == 'true'
+
+
+def _whole_numbers(text: str) -> tuple[int, ...]:
+    numbers = tuple(int(part) for part in re.split('[x,]', text) if part)
+    if text and not numbers:  # separators alone
+        raise ValueError(text)
+    return numbers
+
+
+_PARSERS: dict[Any, Callable[[str], Any]] = {
+    bool: _flag,
+    int: int,
+    float: float,
+    tuple[int, ...]: _whole_numbers,
+}
+KINDS = (*_PARSERS, str, Any)  # Any: a value that only Python gives
+_EXPECTED = {
+    bool: 'true or false',
+    int: 'a whole number',
+    float: 'a number',
+    str: 'a text',
+    tuple[int, ...]: 'whole numbers joined by x or commas',
+}
+
+
+def options_of(factory: Factory) -> dict[str, Option]:
+    """The options of a factory: its parameters that have a default. What has none is given by the engine.
+
+    >>> def prox(mu: Annotated[float, 'strength of the pull', at_least(0)] = 0.01): ...
+    >>> options_of(prox)['mu'].help
+    'strength of the pull'
+    """
+    hints = typing.get_type_hints(_plain(factory), include_extras=True)
+    parameters = inspect.signature(factory).parameters.values()
+    return {p.name: _option(p, hints.get(p.name, _kind_of(p.default))) for p in parameters if p.default is not p.empty}
+
+
+def _kind_of(default: Any) -> Any:
+    """The type of an option without annotation: that of its default."""
+    return str if default is None else tuple[int, ...] if isinstance(default, tuple) else type(default)
+
+
+def _plain(factory: Factory) -> Factory:
+    """The function itself, under partial applications and decorators."""
+    while isinstance(factory, functools.partial) or hasattr(factory, '__wrapped__'):
+        factory = factory.func if isinstance(factory, functools.partial) else factory.__wrapped__
+    return factory
+
+
+def _option(parameter: inspect.Parameter, hint: Any) -> Option:
+    kind, notes = _without_none(hint)
+    choices: tuple[Any, ...] = ()
+    if typing.get_origin(kind) is Literal:
+        choices = typing.get_args(kind)
+        kind = type(choices[0])
+    help = next((note for note in notes if isinstance(note, str)), '')
+    range = next((note for note in notes if isinstance(note, Range)), None)
+    others = tuple(note for note in notes if not isinstance(note, str | Range))
+    return Option(parameter.name, parameter.default, kind, help, range, choices, others)
+
+
+def _without_none(hint: Any) -> tuple[Any, tuple]:
+    """The type of a hint without ``Annotated`` and ``| None``, and the notes that ``Annotated`` adds."""
+    notes: tuple = ()
+    while True:
+        if typing.get_origin(hint) is Annotated:
+            hint, *added = typing.get_args(hint)
+            notes = (*notes, *added)
+        elif typing.get_origin(hint) in (types.UnionType, typing.Union):
+            hint = next(arg for arg in typing.get_args(hint) if arg is not type(None))
+        else:
+            return hint, notes
+
+
+NUM_CLASSES = Option('num_classes', None, int, 'classes of the task, outputs of the network', at_least(1))
+
+
+def not_one_of(value: Any, known: Iterable[Any], shown: Callable[[Any], str] = str) -> str:
+    """``is not one of A, B, C``, with what was probably meant.
+
+    >>> not_one_of('fedprx', ['fedavg', 'fedprox'])
+    "is not one of fedavg, fedprox; did you mean 'fedprox'?"
+    """
+    known = list(known)
+    close = difflib.get_close_matches(str(value), map(str, known), 1)
+    return f'is not one of {", ".join(map(shown, known))}' + (f'; did you mean {close[0]!r}?' if close else '')
+
+
+def resolve(
+    owner: str,
+    options: Mapping[str, Option],
+    given: Mapping[str, Any],
+    label: Callable[[str], str] = str,
+    noun: str = 'option',
+) -> dict[str, Any]:
+    """The values of all options: texts are parsed, values are checked, defaults fill in the rest.
+
+    ``owner`` is who has the options; in error messages ``label(name)`` names an option and ``noun`` says what it is.
+
+    >>> def prox(mu: NonNegative = 0.01): ...
+    >>> resolve('prox', options_of(prox), {'mu': '0.5'})
+    {'mu': 0.5}
+    """
+    values = {name: option.default for name, option in options.items()}
+    for name, value in given.items():
+        if name not in options:
+            known = f'has no {noun} {name!r}; it has: {", ".join(options) or "none"}'
+            close = difflib.get_close_matches(name, options, 1)
+            hint = f'; did you mean {close[0]!r}?' if close else ''
+            raise UserError(f'{_quoted(label(name))}={_shown(value)}: {owner} {known}{hint}')
+        read = options[name].parse if isinstance(value, str) else options[name].check
+        values[name] = read(value, label(name))
+    return values

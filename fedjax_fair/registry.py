@@ -1,0 +1,192 @@
+"""Registries: a factory is registered once, and its signature is the declaration of its options.
+
+Names, listings, flags, "did you mean" and error messages all come from here.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import re
+import typing
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from typing import Any, NamedTuple, TypeVar
+
+from fedjax_fair.errors import UserError
+from fedjax_fair.options import KINDS, Factory, Option, not_one_of, options_of, resolve
+
+F = TypeVar('F', bound=Factory)
+
+BUILT_IN = 'fedjax_fair'
+TRACED = (
+    'it looks at the value of a float option, which a sweep or check-method traces; '
+    'declare its range in Annotated, and use jnp.where in place of if'
+)
+ROLE = re.compile(r':\w+:`~?(?:[\w.]*\.)?(\w+)`')  # ``:func:`~package.name` `` is shown as ``name``
+
+
+class Entry(NamedTuple):
+    """A registered factory; ``origin`` is the plug-in, the module or the package that registered it."""
+
+    make: Factory
+    about: str
+    options: dict[str, Option]
+    origin: str
+    section: str
+    notes: Mapping[str, Any]
+
+
+class Registry(MutableMapping[str, Factory]):
+    """Factories by name.
+
+    ``register`` is a decorator. The options of a factory are checked whenever it is called, so that a composed recipe
+    and a user of Python get the same errors as the command line. A ValueError of a factory from outside of this package
+    is about its options, so it becomes a :class:`UserError`.
+    """
+
+    origin: str | None = None  # the plug-in that is loaded now
+
+    def __init__(self, kind: str, *homes: str):
+        """``homes`` are the modules that fill the registry; they are imported when somebody first looks into it."""
+        self.kind = kind
+        self._homes = list(homes)
+        self._entries: dict[str, Entry] = {}
+
+    @property
+    def _known(self) -> dict[str, Entry]:
+        while self._homes:
+            importlib.import_module(self._homes.pop())
+        return self._entries
+
+    def register(self, *names: Any, section: str = '', about: str = '', **notes: Any) -> Any:
+        """Register a factory under its own name, or under the names given: ``@register`` or ``@register('a', 'b')``.
+
+        ``about`` is the line in listings, by default the first of the docstring; ``section`` groups entries there;
+        ``notes`` are for whoever reads this registry.
+        """
+        if len(names) == 1 and callable(names[0]):
+            return self.register(section=section, about=about, **notes)(names[0])
+
+        def decorate(factory: F) -> F:
+            own = factory.__name__
+            checked = self._checked(factory, names[0] if names and own not in names else own)
+            for name in names or (factory.__name__,):
+                self._add(name, checked, section, about, notes)
+            return checked
+
+        return decorate
+
+    def _checked(self, factory: F, name: str) -> F:
+        options, signature, origin = options_of(factory), inspect.signature(factory), _origin_of(factory)
+
+        @functools.wraps(factory)
+        def checked(*args: Any, **kwargs: Any) -> Any:
+            given = signature.bind(*args, **kwargs).arguments
+            for option, value in given.items():
+                if option in options:
+                    options[option].check(value, f'{name}.{option}')
+            try:
+                return factory(*args, **kwargs)
+            except (ValueError, TypeError) as error:
+                if isinstance(error, UserError) or origin == BUILT_IN:
+                    raise
+                if _asks_for_a_traced_value(error):
+                    raise UserError(f'{self.kind} {name}: {TRACED}') from error
+                if isinstance(error, ValueError):
+                    raise UserError(f'{self.kind} {name}: {error}') from error
+                raise
+
+        return typing.cast(F, checked)
+
+    def _add(self, name: str, factory: Factory, section: str, about: str, notes: Mapping[str, Any]) -> None:
+        origin = _origin_of(factory)
+        old = (self._entries if origin == BUILT_IN else self._known).get(name)
+        if old is not None and (old.origin != origin or Registry.origin is not None):
+            raise UserError(f'{origin} registers {self.kind} {name!r}, which {old.origin} has registered')
+        options = options_of(factory)
+        for option in options.values():
+            if option.kind not in KINDS:
+                known = ', '.join(getattr(kind, '__name__', str(kind)) for kind in KINDS if kind is not Any)
+                raise UserError(f'{self.kind} {name}: `{option.name}` is of type {option.kind}; options are of {known}')
+        first = ROLE.sub(r'\1', (inspect.getdoc(factory) or '').split('\n')[0]).replace('``', '')
+        self._entries[name] = Entry(factory, about or first, options, origin, section, notes)
+
+    def entry(self, name: str, where: str = '') -> Entry:
+        """The entry of a name; ``where`` begins the message about an unknown one."""
+        if name not in self._known:
+            raise UserError(f'{where or self.kind}: {name!r} {not_one_of(name, self._known)}')
+        return self._known[name]
+
+    def options(self, name: str) -> dict[str, Option]:
+        """The options of one factory."""
+        return self.entry(name).options
+
+    def parameters(self, name: str) -> tuple[str, ...]:
+        """All parameters of one factory: its options, and what the engine gives."""
+        return tuple(inspect.signature(self.entry(name).make).parameters)
+
+    def make(self, name: str, *args: Any, label: Callable[[str], str] = str, **given: Any) -> Any:
+        """Call a factory with these options, which may be texts."""
+        entry = self.entry(name)
+        values = resolve(name, entry.options, given, label)
+        return entry.make(*args, **{option: values[option] for option in given})
+
+    def __getitem__(self, name: str) -> Factory:
+        return self._known[name].make
+
+    def __setitem__(self, name: str, factory: Factory) -> None:
+        self._add(name, self._checked(factory, name), '', '', {})
+
+    def __delitem__(self, name: str) -> None:
+        del self._known[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._known)
+
+    def items(self) -> Any:
+        """Names and factories in the order of registration, as those of a dict."""
+        return {name: entry.make for name, entry in self._known.items()}.items()
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+
+def _asks_for_a_traced_value(error: Exception) -> bool:
+    import jax  # whoever gave a traced value has imported it
+
+    return isinstance(error, jax.errors.ConcretizationTypeError)
+
+
+def _origin_of(factory: Factory) -> str:
+    """The plug-in that is loaded now, else this package or the module that has the factory."""
+    module = getattr(factory, '__module__', None) or BUILT_IN
+    return Registry.origin or (BUILT_IN if module.partition('.')[0] == BUILT_IN else module)
+
+
+recipes = Registry('recipe', 'fedjax_fair.diagnostics', 'fedjax_fair.methods')
+models = Registry('model', 'fedjax_fair.models')
+tasks = Registry('task', 'fedjax_fair.metrics')
+sources = Registry('source', 'fedjax_fair.data')
+scenarios = Registry('scenario', 'fedjax_fair.data')
+partitions = Registry('partition scheme', 'fedjax_fair.data')
+augmentations = Registry('augmentation', 'fedjax_fair.data.augment')
+samplers = Registry('sampler', 'fedjax_fair.data.samplers')
+DIAGNOSTICS = 'diagnostics'
+
+
+class Register(NamedTuple):
+    """The public decorators: ``@register.recipe``, ``@register.model``, ..."""
+
+    recipe: Callable[..., Any] = recipes.register
+    diagnostic: Callable[..., Any] = functools.partial(recipes.register, section=DIAGNOSTICS)
+    model: Callable[..., Any] = models.register
+    task: Callable[..., Any] = tasks.register
+    source: Callable[..., Any] = sources.register
+    scenario: Callable[..., Any] = scenarios.register
+    partition: Callable[..., Any] = partitions.register
+    augmentation: Callable[..., Any] = augmentations.register
+    sampler: Callable[..., Any] = samplers.register
+
+
+register = Register()

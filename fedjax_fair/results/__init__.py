@@ -1,0 +1,53 @@
+"""The files of a run: one schema, written here while a run goes on and read here afterwards.
+
+>>> import tempfile
+>>> folder = tempfile.mkdtemp()
+>>> log = History(folder)
+>>> log.append([{'round': 1, 'seed': 0, 'global': {'avg': 0.5}}])
+>>> rounds, values = series(history(folder), lambda line: line['global']['avg'])
+>>> rounds.tolist(), values.tolist()
+([1], [[0.5]])
+"""
+
+from fedjax_fair.results.evaluations import Curve, History, curve, evaluation_line, history, mean_score, series
+from fedjax_fair.results.facts import FACTS, git_commit, read_config, settings, versions, write_config
+from fedjax_fair.results.files import CONFIG, HISTORY, SUMMARY, holds_run, point_name, write_json
+from fedjax_fair.results.prediction_file import Predictions, predictions
+from fedjax_fair.results.runs import Run, load, load_runs, score_of
+from fedjax_fair.results.schema import MODEL_KINDS
+from fedjax_fair.results.summaries import SELECTIONS, summary, write_summary
+from fedjax_fair.results.tallies import costs, failure_lines
+
+__all__ = [
+    'CONFIG',
+    'FACTS',
+    'HISTORY',
+    'MODEL_KINDS',
+    'SELECTIONS',
+    'SUMMARY',
+    'Curve',
+    'History',
+    'Predictions',
+    'Run',
+    'costs',
+    'curve',
+    'evaluation_line',
+    'failure_lines',
+    'git_commit',
+    'history',
+    'holds_run',
+    'load',
+    'load_runs',
+    'mean_score',
+    'point_name',
+    'predictions',
+    'read_config',
+    'score_of',
+    'series',
+    'settings',
+    'summary',
+    'versions',
+    'write_config',
+    'write_json',
+    'write_summary',
+]

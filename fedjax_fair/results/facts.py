@@ -1,0 +1,81 @@
+"""config.json: every setting of a run, and where, how and with which versions it was run."""
+
+from __future__ import annotations
+
+import functools
+import importlib.metadata
+import pathlib
+import platform
+import shlex
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+
+from fedjax_fair.results.files import CONFIG, Folder, read_json, write_json
+from fedjax_fair.results.schema import CONFIG_FIELDS, checked
+
+PACKAGES = ('fedjax-fair', 'jax', 'jaxlib', 'flax', 'optax', 'orbax-checkpoint', 'numpy', 'scikit-learn')
+
+# in config.json beside the settings
+FACTS = ('versions', 'commit', 'command', 'platform', 'device_count', 'notes', 'plugin_files')
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python and the packages that decide the numbers."""
+    version_of = {'python': platform.python_version()}
+    for name in PACKAGES:
+        try:
+            version_of[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            version_of[name] = 'not installed'
+    return version_of
+
+
+@functools.cache
+def git_commit() -> str | None:
+    """Commit of the package's checkout, marked when files differ from it; None outside a checkout."""
+    here = pathlib.Path(__file__).resolve()
+
+    def git(*words: str) -> str:
+        done = subprocess.run(['git', '-C', str(here.parent), *words], capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    try:
+        git('ls-files', '--error-unmatch', here.name)  # installed inside somebody else's checkout: not ours
+        return git('rev-parse', 'HEAD') + ('-dirty' if git('status', '--porcelain', '-uno') else '')
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
+def write_config(
+    folder: Folder,
+    settings: Mapping[str, Any],
+    notes: Sequence[str] = (),
+    plugin_files: Sequence[Mapping[str, str]] = (),
+) -> None:
+    """Everything needed to repeat the run: settings, versions, commit, machine, name and SHA-256 of plug-ins."""
+    facts = {
+        'versions': versions(),
+        'commit': git_commit(),
+        'command': shlex.join([pathlib.Path(sys.argv[0]).name, *sys.argv[1:]]),
+        'platform': jax.default_backend(),
+        'device_count': jax.local_device_count(),
+        'notes': list(notes),
+        'plugin_files': list(plugin_files),
+    }
+    write_json(pathlib.Path(folder) / CONFIG, {**settings, **facts})
+
+
+def read_config(folder: Folder) -> dict[str, Any]:
+    """The settings and facts of a run."""
+    path = pathlib.Path(folder) / CONFIG
+    return checked(read_json(path), CONFIG_FIELDS, path)
+
+
+def settings(folder: Folder) -> dict[str, Any]:
+    """The settings of a run, without the facts beside them."""
+    path = pathlib.Path(folder) / CONFIG
+    return {name: value for name, value in checked(read_json(path), {}, path).items() if name not in FACTS}

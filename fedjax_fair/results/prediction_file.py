@@ -1,0 +1,131 @@
+"""predictions.npz: what every test example got at the evaluations that are reported.
+
+One file per kind of model: predictions.npz of the global model, predictions_deployed.npz, predictions_adapted.npz. The
+arrays, with S seeds, E evaluations and R rows:
+
+version, task, metric, kind   the version of this format; the task; its score; the kind of model
+seed [S], round [S, E]        the seeds, and the rounds of their evaluations
+set [R], client [R]           the test set of a row; the client whose own model it is, -1 for the global model
+example [R]                   which example of the source it is (or of its test set, where there is no source)
+cluster [R]                   the patient; -1 where patients are unknown
+label [R] or [R, K]           the truth; absent for segmentation
+prediction [S, E, R, ...]     predicted class, or labels
+score [S, E, R, K]            probabilities or logits, float32; K = 1 for two classes
+dice, iou [S, E, R, C]        of every image and class, float32
+sets, groups                  names of the test sets and of the groups of clients
+test_of [N], group_of [N]     the test set and the group of every client
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+import zipfile
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from fedjax_fair.core.evaluate import MODEL_KINDS
+from fedjax_fair.errors import UserError
+from fedjax_fair.options import not_one_of
+from fedjax_fair.results.files import Folder
+
+VERSION = 1
+LARGEST = 200e6  # bytes of one file before compression; scores are left out of a larger one
+RECORDS = ('prediction', 'score', 'dice', 'iou')
+
+
+@dataclasses.dataclass(frozen=True)
+class Predictions:
+    """What every test example got; see the head of this module for the arrays. Absent ones are None."""
+
+    task: str
+    metric: str
+    kind: str
+    seed: np.ndarray
+    round: np.ndarray
+    set: np.ndarray
+    client: np.ndarray
+    example: np.ndarray
+    cluster: np.ndarray
+    sets: tuple[str, ...]
+    groups: tuple[str, ...]
+    test_of: np.ndarray
+    group_of: np.ndarray
+    label: np.ndarray | None = None
+    prediction: np.ndarray | None = None
+    score: np.ndarray | None = None
+    dice: np.ndarray | None = None
+    iou: np.ndarray | None = None
+
+
+def file_name(kind: str) -> str:
+    """The file of one kind of model.
+
+    >>> file_name('global'), file_name('deployed')
+    ('predictions.npz', 'predictions_deployed.npz')
+    """
+    return 'predictions.npz' if kind == 'global' else f'predictions_{kind}.npz'
+
+
+def write_predictions(folder: Folder, found: Predictions) -> int:
+    """Write the file of one kind of model, so that a reader never sees half of it; returns its size in bytes."""
+    path = pathlib.Path(folder) / file_name(found.kind)
+    arrays = {name: value for name, value in vars(found).items() if value is not None}
+    arrays = {name: np.asarray(value) for name, value in arrays.items()}
+    temporary = path.with_suffix('.tmp')
+    with temporary.open('wb') as file:
+        np.savez_compressed(file, version=np.asarray(VERSION), **arrays)
+    temporary.replace(path)
+    return path.stat().st_size
+
+
+def predictions(folder: Folder, kind: str = 'global') -> Predictions:
+    """What every test example of a run got; ``folder`` is that of the run."""
+    if kind not in MODEL_KINDS:
+        raise UserError(f'`kind`={kind!r} {not_one_of(kind, MODEL_KINDS, repr)}')
+    path = pathlib.Path(folder) / file_name(kind)
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+    except FileNotFoundError:
+        raise UserError(f'{path}: no such file; the run was made with `keep_predictions`=false or before 0.2') from None
+    except (OSError, ValueError, zipfile.BadZipFile) as error:
+        raise UserError(f'{path}: cannot be read ({error})') from None
+    version = int(arrays.pop('version', 0))
+    if version != VERSION:
+        raise UserError(f'{path}: its format has version {version}; this program reads version {VERSION}')
+    return _of_arrays(arrays, path)
+
+
+def _of_arrays(arrays: Mapping[str, np.ndarray], path: pathlib.Path) -> Predictions:
+    fields = {field.name: field for field in dataclasses.fields(Predictions)}
+    missing = [n for n, field in fields.items() if field.default is dataclasses.MISSING and n not in arrays]
+    if missing:
+        raise UserError(f'{path}: lacks the array {missing[0]!r}')
+    texts: dict[str, Any] = {name: str(arrays[name]) for name in ('task', 'metric', 'kind')}
+    names: dict[str, Any] = {name: tuple(map(str, arrays[name])) for name in ('sets', 'groups')}
+    return Predictions(**{name: arrays[name] for name in fields if name in arrays} | texts | names)
+
+
+def records_that_fit(shapes: Mapping[str, tuple[int, str]], cells: int) -> tuple[tuple[str, ...], str]:
+    """Which records are kept of ``cells`` (seed, evaluation, row), and what is told about those that are not.
+
+    ``shapes`` has the numbers of a cell and their type by record. Scores are left out first; a file that is too large
+    without them is not written.
+
+    >>> records_that_fit({'prediction': (1, 'uint8'), 'score': (10, 'float32')}, 10_000_000)
+    (('prediction',), 'scores of test examples would need 400 MB and are not kept: no interval of an AUC')
+    """
+    sizes = {name: count * np.dtype(kind).itemsize * cells for name, (count, kind) in shapes.items()}
+    if sum(sizes.values()) <= LARGEST:
+        return tuple(sizes), ''
+    rest = {name: size for name, size in sizes.items() if name != 'score'}
+    if rest and len(rest) < len(sizes) and sum(rest.values()) <= LARGEST:
+        megabytes = round(sizes['score'] / 1e6)
+        return tuple(rest), (
+            f'scores of test examples would need {megabytes} MB and are not kept: no interval of an AUC'
+        )
+    megabytes = round(sum(sizes.values()) / 1e6)
+    return (), f'predictions of test examples would need {megabytes} MB and are not kept: no intervals'

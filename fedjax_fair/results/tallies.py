@@ -1,0 +1,45 @@
+"""What a run costs, and what went wrong in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+
+def costs(tallies: Mapping[str, Any], lanes: slice, rounds: int) -> dict[str, Any]:
+    """Time, communication, padding and failures of some lanes, per round and run where that is meant."""
+    sums = {name: np.asarray(values)[lanes] for name, values in tallies['sums'].items()}
+    share = len(sums['clients']) / len(tallies['sums']['clients'])
+    seconds = tallies['seconds'] * share
+    return {
+        'seconds': seconds,
+        'compile_seconds': tallies['compile_seconds'],
+        'rounds_per_second': rounds * len(sums['clients']) / max(seconds, 1e-9),
+        'bytes_per_round': {way: float(sums[f'bytes_{way}'].mean() / rounds) for way in ('down', 'up')},
+        'padding_waste': float(1 - sums['examples'].sum() / max(sums['examples_paid'].sum(), 1)),
+        'failures': {
+            'dropped': int(sums['dropped'].sum()),
+            'non_finite': int(sums['failed'].sum()),
+            'empty_rounds': int(sums['empty'].sum()),
+        },
+    }
+
+
+def failure_lines(summaries: Sequence[Mapping[str, Any]], points: Sequence[Mapping[str, float]]) -> list[str]:
+    """One line for every run in which something went wrong, for the end of the terminal's output."""
+    lines = []
+    for summary, point in zip(summaries, points, strict=True):
+        failures = summary['failures']
+        counts = [
+            (failures['dropped'], 'times a client dropped out'),
+            (failures['non_finite'], 'times a client failed with a non-finite update, which was left out'),
+            (failures['empty_rounds'], 'rounds were empty and left the model unchanged'),
+        ]
+        told = ', '.join(f'{count} {what}' for count, what in counts if count)
+        where = ''.join(f'{name}={value:g}, ' for name, value in point.items())
+        seeds = f'{len(summary["seeds"])} seeds of ' if len(summary['seeds']) > 1 else ''
+        if told:
+            lines.append(f'{where}{seeds}{summary["rounds"]} rounds: {told}')
+    return lines

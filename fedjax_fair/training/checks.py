@@ -1,0 +1,82 @@
+"""All settings are resolved and checked here, before any data is read."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from fedjax_fair import plugins, registry
+from fedjax_fair.data import data_options
+from fedjax_fair.errors import UserError
+from fedjax_fair.methods import resolve_hyper
+from fedjax_fair.models.factory import check_options
+from fedjax_fair.options import not_one_of, resolve
+from fedjax_fair.training.config import MAPPINGS, Config, setting_options
+
+
+def checked(config: Config) -> Config:
+    """The settings with values of the right type, after refusing all that can be refused without data.
+
+    Loads the plug-ins that the settings name, and those that are installed.
+
+    >>> checked(Config(recipe='fedprox', hyper={'fedprox.mu': '0.5'}, data={'num_clients': '4'})).hyper
+    {'fedprox.mu': 0.5}
+    """
+    _check_mappings(config)
+    plugins.load_all(config.plugins)
+    options = setting_options()
+    values = resolve('a run', options, {name: getattr(config, name) for name in options})
+    config = dataclasses.replace(config, **values, hyper=_hyper(config), data=_data(config))
+    if config.model != 'auto':
+        check_options(config.model, config.norm, **config.model_options)
+    _check_together(config)
+    return config
+
+
+def _check_mappings(config: Config) -> None:
+    """Refuse what is no mapping of names, or no sequence of plug-ins."""
+    for name in MAPPINGS:
+        value = getattr(config, name)
+        if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+            raise UserError(f'`{name}`={value!r}: expected a mapping from names to values')
+    if not isinstance(config.plugins, tuple | list):
+        raise UserError(f'`plugins`={config.plugins!r}: expected a sequence of files or modules')
+
+
+def _hyper(config: Config) -> dict[str, Any]:
+    """Options that are written ``part.key``: of the recipe, of augmentations and of the sampler."""
+    of_tools = config.options_of(*(set(config.tools) - set(config.recipe.split('+'))))
+    methods = {name: value for name, value in config.hyper.items() if name.partition('.')[0] not in of_tools}
+    full = resolve_hyper(config.recipe, methods)
+    for tool, given in of_tools.items():
+        settings = setting_options()  # what is a setting is given as one
+        options = {key: one for key, one in config.tools[tool].entry(tool).options.items() if key not in settings}
+        full[tool] = resolve(tool, options, given, label=lambda key, tool=tool: f'{tool}.{key}')  # type: ignore[misc]
+    keys = {name: name.partition('.') for name in config.hyper}
+    return {name: full[part][key] for name, (part, _, key) in keys.items()}
+
+
+def _data(config: Config) -> dict[str, Any]:
+    """Options of data that are given; None, False and an empty sequence leave the choice to the scenario."""
+    options = data_options()
+    given = {name: tuple(value) if isinstance(value, list) else value for name, value in config.data.items()}
+    given = {name: value for name, value in given.items() if not any(value is no for no in (None, False, ()))}
+    full = resolve('data', options, given)
+    return {name: full[name] for name in given}
+
+
+def _check_together(config: Config) -> None:
+    """Refuse settings that contradict each other."""
+    seeds = config.seeds
+    if not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0 or max(seeds) >= 2**32:
+        raise UserError(f'`seeds`={",".join(map(str, seeds))} must be different whole numbers from 0 to {2**32 - 1}')
+    for name in filter(None, config.augment.split('+')):
+        if name not in registry.augmentations:
+            raise UserError(f'`augment`={config.augment}: {name!r} {not_one_of(name, registry.augmentations)}')
+    if config.schedule and config.sampler != 'schedule':
+        raise UserError(f'`schedule`={config.schedule} needs `sampler`=schedule, not `sampler`={config.sampler}')
+    if config.sampler == 'schedule' and config.participation != 1:
+        raise UserError(f'`participation`={config.participation} does not apply to `sampler`=schedule')
+    if config.select == 'best_validation' and not config.validation:
+        raise UserError('`select`=best_validation needs `validation`, a share of the training examples such as 0.2')

@@ -1,0 +1,237 @@
+"""Supplies rounds with examples and client rows: all on the device, or one cohort at a time from host or disk."""
+
+from __future__ import annotations
+
+import pathlib
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from fedjax_fair.core import client_map
+from fedjax_fair.core.tree import num_bytes
+from fedjax_fair.core.types import Algorithm, FedState, PyTree, Tests
+from fedjax_fair.data.federation import Federation
+from fedjax_fair.data.stream import Streamed, gathered, in_memory, on_disk, room_for
+from fedjax_fair.errors import UserError
+from fedjax_fair.training.rows import RowStore
+
+if TYPE_CHECKING:
+    from fedjax_fair.training.setup import Experiment
+
+ModelKinds = tuple[str, ...]  # global, deployed, adapted
+Log = dict[str, np.ndarray]  # numbers of every round, [lanes, rounds]
+
+
+class Storage(NamedTuple):
+    """Where examples and client rows are kept: ``device``, ``host`` or ``disk``."""
+
+    examples: str
+    rows: str
+
+    @property
+    def streams(self) -> bool:
+        return self.examples != 'device'
+
+    def describe(self) -> str:
+        """In words, for the notes of a run."""
+        return f'examples: {self.examples}; client rows: {self.rows}; one cohort at a time on the device'
+
+
+class Supply(Protocol):
+    """Runs rounds and evaluations, and brings examples and rows to the device."""
+
+    def init(self) -> FedState:
+        """The states at the start."""
+
+    def advance(self, states: FedState, n: int) -> tuple[FedState, Log]:
+        """Run ``n`` rounds; none of them compiles the program."""
+
+    def evaluations(self, states: FedState, tests: Tests, kinds: ModelKinds) -> Iterator[Piece]:
+        """The calls of the program of evaluation that together cover all clients."""
+
+    def whole(self, states: FedState) -> FedState:
+        """The states with the rows of all clients."""
+
+    def adopt(self, states: FedState) -> FedState:
+        """Continue from states that :meth:`whole` gave."""
+
+    def close(self) -> None:
+        """Remove the files that only the run needs."""
+
+
+class Piece(NamedTuple):
+    """One evaluation: of which kinds of model, of which clients (None: all), and the arguments of the program."""
+
+    kinds: ModelKinds
+    ids: np.ndarray | None
+    arguments: tuple
+
+
+class Resident:
+    """Everything is on the device; rounds run in a loop there."""
+
+    def __init__(self, experiment: Experiment):
+        self.program, self.lanes, self.data = experiment.program, experiment.lanes, experiment.federation.arrays()
+
+    def init(self) -> FedState:
+        return self.program.init(self.lanes)
+
+    def advance(self, states: FedState, n: int) -> tuple[FedState, Log]:
+        states, log = self.program.advance(self.lanes, states, self.data, jnp.asarray(n, jnp.int32))
+        return states, {name: np.asarray(value)[:, :n] for name, value in jax.device_get(log).items()}
+
+    def evaluations(self, states: FedState, tests: Tests, kinds: ModelKinds) -> Iterator[Piece]:
+        yield Piece(kinds, None, (self.lanes, states, tests, self.data if 'adapted' in kinds else None))
+
+    def whole(self, states: FedState) -> FedState:
+        return states
+
+    adopt = whole
+
+    def close(self) -> None:
+        pass
+
+
+class Streaming:
+    """Cohorts come from host memory or disk: the next cohort is loaded while a round runs.
+
+    The device holds the examples of two cohorts and, unless all rows are on the device, the rows of two cohorts.
+    """
+
+    def __init__(self, experiment: Experiment, out: pathlib.Path):
+        self.program, self.lanes, self.federation = experiment.program, experiment.lanes, experiment.federation
+        self.storage, rounds = experiment.storage, jnp.arange(experiment.config.rounds, dtype=jnp.int32)
+        self.ids = np.asarray(self.program.sample(self.lanes, rounds))
+        self.room = room_for(self.federation.sizes, self.cohort)
+        self.folders = {name: out / name for name in ('examples', 'rows') if getattr(self.storage, name) == 'disk'}
+        on_file = 'examples' in self.folders
+        self.take = on_disk(self.federation, self.folders['examples']) if on_file else in_memory(self.federation)
+        self.store: RowStore | None = None
+        self.upcoming: Iterator[Streamed] | None = None
+
+    @property
+    def cohort(self) -> int:
+        return self.ids.shape[2]
+
+    def init(self) -> FedState:
+        if self.storage.rows == 'device':
+            return self.program.init(self.lanes)
+        states = self.program.init(self.lanes, self.cohort)
+        self.store = RowStore(states.clients, self.federation.num_clients, self.folders.get('rows'))
+        return states
+
+    def advance(self, states: FedState, n: int) -> tuple[FedState, Log]:
+        """Run rounds one by one; each uses the cohort that was loaded during the round before."""
+        first = int(np.asarray(states.round)[0])
+        if n == 0:
+            data = _on_device(self._load(first))
+            return self.program.advance(self.lanes, states, data, jnp.asarray(0, jnp.int32))[0], {}
+        if self.upcoming is None:
+            self.upcoming = self._cohorts(first)
+        logs: list[dict[str, Any]] = []
+        for number in range(first, first + n):
+            states, log = self._round(states, number)
+            jax.block_until_ready(logs[-1:])  # at most two cohorts may be on the device
+            logs.append(log)
+        fetched = jax.device_get(logs)
+        return states, {name: np.concatenate([log[name][:, :1] for log in fetched], 1) for name in fetched[0]}
+
+    def _round(self, states: FedState, number: int) -> tuple[FedState, dict[str, Any]]:
+        data = _on_device(next(self.upcoming))  # type: ignore[arg-type]
+        if self.store is not None:
+            following = self.ids[number + 1] if number + 1 < len(self.ids) else None
+            states = states._replace(clients=self.store.bring(self.ids[number], following))
+        states, log = self.program.advance(self.lanes, states, data, jnp.asarray(1, jnp.int32))
+        if self.store is not None:
+            self.store.keep(self.ids[number], states.clients)
+        return states, log
+
+    def _cohorts(self, first: int) -> Iterator[Streamed]:
+        """The cohorts of all rounds from ``first`` on; one is loaded ahead."""
+        import grain  # takes a second to import
+
+        rounds = grain.MapDataset.range(first, len(self.ids)).map(self._load)
+        return iter(rounds.to_iter_dataset(grain.ReadOptions(num_threads=1, prefetch_buffer_size=1)))
+
+    def _load(self, number: int) -> Streamed:
+        return self._gathered(self.ids[min(number, len(self.ids) - 1)])
+
+    def _gathered(self, ids: np.ndarray) -> Streamed:
+        """One cohort of every lane, in host memory."""
+        lanes = [gathered(self.federation, self.take, own, self.room) for own in ids]
+        places = None if self.store is None else np.arange(self.cohort, dtype=np.int32)
+        return jax.tree.map(lambda *leaves: np.stack(leaves), *(own._replace(places=places) for own in lanes))
+
+    def evaluations(self, states: FedState, tests: Tests, kinds: ModelKinds) -> Iterator[Piece]:
+        """Models that are on the device are evaluated at once, the others cohort by cohort."""
+        away = tuple(kind for kind in kinds if kind == 'adapted' or (kind == 'deployed' and self.store is not None))
+        if here := tuple(kind for kind in kinds if kind not in away):
+            yield Piece(here, None, (self.lanes, states, tests, None))
+        clients = self.federation.num_clients
+        for start in range(0, clients if away else 0, self.cohort):
+            ids = np.arange(start, start + self.cohort, dtype=np.int32)
+            everywhere = np.broadcast_to(np.minimum(ids, clients), (len(self.lanes.seed), self.cohort))
+            if self.store is not None:
+                states = states._replace(clients=self.store.take(everywhere))
+            data = _on_device(self._gathered(everywhere))
+            yield Piece(away, ids[ids < clients], (self.lanes, states, tests, data))
+
+    def whole(self, states: FedState) -> FedState:
+        return states if self.store is None else states._replace(clients=self.store.tables())
+
+    def adopt(self, states: FedState) -> FedState:
+        if self.store is None:
+            return states
+        self.store.load(states.clients)
+        first = int(np.asarray(states.round)[0])
+        return states._replace(clients=self.store.take(self.ids[min(first, len(self.ids) - 1)]))
+
+    def close(self) -> None:
+        for folder in self.folders.values():
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _on_device(data: Streamed) -> Streamed:
+    return jax.tree.map(jnp.asarray, data)
+
+
+def joined(pieces: Sequence[tuple[np.ndarray | None, Mapping[str, PyTree]]]) -> dict[str, PyTree]:
+    """The metrics of clients that were evaluated in pieces, as if all at once."""
+    by_kind: dict[str, PyTree] = {}
+    for ids, piece in pieces:
+        for kind, metrics in piece.items():
+            known = by_kind.setdefault(kind, jax.tree.map(np.array, metrics))
+            for name, value in metrics.items() if ids is not None else ():
+                known[name][:, ids] = value[:, ids]
+    return by_kind
+
+
+def choose_storage(
+    examples: str, rows: str, federation: Federation, algorithm: Algorithm, cohort: int, lanes: int
+) -> Storage:
+    """Resolve ``auto``: examples or rows that need more than a quarter of the memory of a device are streamed.
+
+    That is so only if at most half of the clients take part in a round. Rows from which a method makes the model that
+    it serves stay on the device.
+    """
+    row = jax.eval_shape(lambda key: algorithm.init(key, None, 1), jax.random.key(0)).clients
+    row_bytes, serves = lanes * num_bytes(row) * federation.num_clients, algorithm.facts['serves']
+    host = client_map.host_memory() or 2**60
+    limit = (client_map.device_memory() or host) // 4
+    partial = 2 * cohort <= federation.num_clients
+    if rows == 'auto':
+        away = row_bytes > limit and partial and not serves and examples != 'device'
+        rows = ('host' if row_bytes < host // 2 else 'disk') if away else 'device'
+    elif rows != 'device' and serves:
+        raise UserError(f'`rows`={rows}: {serves} makes its model of the rows of all clients; choose `rows`=device')
+    rows = 'device' if not row_bytes else rows
+    if examples == 'auto':
+        large = federation.x.size * federation.x.dtype.itemsize > limit and partial
+        examples = 'host' if large or rows != 'device' else 'device'
+    if rows != 'device' and examples == 'device':
+        raise UserError(f'`rows`={rows} needs `examples`=host or `examples`=disk')
+    return Storage(examples, rows)

@@ -1,0 +1,70 @@
+"""The network of a run: built, checked against the data, and given the weights to start from."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from fedjax_fair import registry
+from fedjax_fair.core.types import Array, Model, Task
+from fedjax_fair.data import Federation
+from fedjax_fair.errors import UserError
+from fedjax_fair.models import in_precision, make_model
+from fedjax_fair.models.normalize import normalized, parse_statistics
+from fedjax_fair.models.pretrained import Start, load_pretrained
+from fedjax_fair.training.config import Config
+
+
+def model_name(config: Config, federation: Federation) -> str:
+    """The network asked for; ``auto`` is unet for masks, lenet for colour images, mlp for grey ones, else logreg."""
+    if config.model != 'auto':
+        return config.model
+    shape = federation.x.shape[1:]
+    if federation.y.ndim == 3:
+        return 'unet'
+    if len(shape) == 1:
+        return 'logreg'
+    return 'lenet' if shape[-1] == 3 else 'mlp'
+
+
+def build_model(config: Config, federation: Federation, task: Task) -> Model:
+    """The network of a run; one that cannot take the inputs, or gives the wrong outputs, is refused."""
+    name, shape = model_name(config, federation), federation.x.shape[1:]
+    model = make_model(name, federation.num_classes, config.norm, config.conv, **config.model_options)
+    model = _normalized(config, in_precision(model, config.precision), shape)
+
+    def logits() -> Array:
+        x, mask, key = jnp.zeros((1, *shape)), jnp.ones(1, bool), jax.random.key(0)
+        return model.apply(model.init(key, x), x, mask, False, key).logits
+
+    try:
+        out = jax.eval_shape(logits).shape
+    except (ValueError, TypeError, ZeroDivisionError) as error:
+        if name in registry.models and registry.models.entry(name).origin != registry.BUILT_IN:
+            raise  # the author of a plug-in needs the traceback
+        why = str(error).splitlines()[0] if isinstance(error, ValueError) else 'they are too small'
+        raise UserError(f'`model`={name} cannot take inputs of shape {shape}: {why}') from error
+    wanted = federation.y.shape[1:3] if federation.y.ndim == 3 else ()
+    if out != (1, *wanted, federation.num_classes):
+        fit = 'unet' if wanted else ', '.join(one for one in registry.models if one != 'unet')
+        raise UserError(f'`model`={name} does not fit `task`={task.name}; choose one of {fit}')
+    return model
+
+
+def _normalized(config: Config, model: Model, shape: tuple[int, ...]) -> Model:
+    if not config.normalize:
+        return model
+    statistics = parse_statistics(config.normalize)
+    channels = len(statistics.mean)
+    if len(shape) != 3 or shape[-1] != channels:
+        raise UserError(f'`normalize`={config.normalize} is for images of {channels} channels, not for shape {shape}')
+    return normalized(model, statistics)
+
+
+def starting_weights(config: Config, federation: Federation, model: Model) -> Start:
+    """Weights to begin with, where a file of them is given."""
+    if not config.pretrained:
+        return Start({}, ())
+    example = jnp.zeros((1, *federation.x.shape[1:]))
+    shapes = jax.eval_shape(model.init, jax.random.key(0), example)
+    return load_pretrained(config.pretrained, model_name(config, federation), shapes)

@@ -1,0 +1,192 @@
+"""Keeps what every test example got at the evaluations that are reported, while a run goes on.
+
+Each evaluation that may be reported is a file of its own in the run's folder, so that a stopped run loses nothing. The
+end of the run joins them in the files that :mod:`fedjax_fair.results.prediction_file` describes.
+"""
+
+from __future__ import annotations
+
+import pathlib
+import shutil
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from fedjax_fair.core.types import Task
+from fedjax_fair.data import Federation
+from fedjax_fair.results import History
+from fedjax_fair.results.prediction_file import Predictions, records_that_fit, write_predictions
+from fedjax_fair.training.config import Config
+
+FOLDER = 'evaluated_examples'  # one file per evaluation, until the run ends
+
+
+class Plan(NamedTuple):
+    """What is kept: the ``records`` of the task, the ``rounds`` that are reported (None: the best one) and a note."""
+
+    records: tuple[str, ...]
+    rounds: tuple[int, ...] | None
+    note: str
+
+
+def evaluation_rounds(config: Config) -> list[int]:
+    """The rounds after which a run is evaluated.
+
+    >>> evaluation_rounds(Config(rounds=12, eval_every=5))
+    [5, 10, 12]
+    """
+    every = [n for n in (config.eval_every, config.adapt_every) if n]
+    return sorted({config.rounds, *(r for n in every for r in range(n, config.rounds + 1, n))})
+
+
+def plan(config: Config, federation: Federation, task: Task, kinds: Sequence[str]) -> Plan:
+    """What a run keeps of its test examples; nothing where its settings, its task or the size say so."""
+    if not config.keep_predictions or not task.kept:
+        return Plan((), (), '')
+    best = config.select == 'best_validation'
+    rounds = None if best else tuple(evaluation_rounds(config)[-config.last_k :])
+    lengths = federation.tests.mask.sum(1)
+    rows = max(int(lengths.sum()), int(lengths[federation.tests.test_of].sum()) if len(kinds) > 1 else 0)
+    cells = rows * len(config.seeds) * (1 if rounds is None else len(rounds))
+    names, note = records_that_fit(_numbers(task, federation), cells)
+    return Plan(tuple(record for record, name in task.kept.items() if name in names), rounds, note)
+
+
+def _numbers(task: Task, federation: Federation) -> dict[str, tuple[int, str]]:
+    """How many numbers a record has for one example, and their type in the file."""
+    pixels = federation.y.shape[1:3] if federation.y.ndim == 3 else ()
+    logits = jnp.zeros((1, *pixels, federation.num_classes))
+    y = jnp.zeros((1, *federation.y.shape[1:]), jnp.int32)
+    records = jax.eval_shape(task.record, logits, y)
+    return {name: (_compact(task, name, records[record]).size, _type(name, task)) for record, name in task.kept.items()}
+
+
+def _type(name: str, task: Task) -> str:
+    if name != 'prediction':
+        return 'float32'
+    return 'uint8' if task.num_classes <= 256 else 'int16'
+
+
+def _compact(task: Task, name: str, values: Any) -> Any:
+    """Of two classes one probability tells both."""
+    both = name == 'score' and task.name == 'classification' and values.shape[-1] == 2
+    if not both:
+        return values
+    return jax.eval_shape(lambda v: v[..., 1:], values) if isinstance(values, jax.ShapeDtypeStruct) else values[..., 1:]
+
+
+class PredictionLog:
+    """The kept evaluations of one run folder, in which all seeds are run."""
+
+    def __init__(self, folder: pathlib.Path, plan: Plan, config: Config, federation: Federation, task: Task, upto: int):
+        self.folder, self.plan, self.config, self.federation, self.task = folder, plan, config, federation, task
+        self.parts = folder / FOLDER
+        for path in self.parts.glob('*.npz'):
+            if _round_of(path) > upto:  # a stopped run wrote it after its checkpoint
+                path.unlink()
+
+    def wants(self, round: int, kind: str) -> bool:
+        """Whether an evaluation may be reported."""
+        if not self.plan.records:
+            return False
+        return (
+            round == self.config.rounds if kind == 'adapted' else self.plan.rounds is None or round in self.plan.rounds
+        )
+
+    def add(self, round: int, kind: str, records: Mapping[str, np.ndarray], history: History) -> None:
+        """Keep one evaluation, ``[S, sets or clients, examples, ...]`` by record; a worse one than the best is not."""
+        if not records:
+            return
+        self.parts.mkdir(exist_ok=True)
+        mask = self._mask(kind)
+        names = {self.task.kept[record]: values for record, values in records.items()}
+        rows = {
+            name: _compact(self.task, name, values[:, mask]).astype(_type(name, self.task))
+            for name, values in names.items()
+        }
+        path = self.parts / f'{kind}-{round}.npz'
+        with path.with_suffix('.tmp').open('wb') as file:
+            np.savez(file, **rows)  # type: ignore[arg-type]
+        path.with_suffix('.tmp').replace(path)
+        if self.plan.rounds is None:
+            best = {history.best(seed)['round'] for seed in self.config.seeds}
+            for old in self.parts.glob(f'{kind}-*.npz'):
+                if kind != 'adapted' and _round_of(old) not in best:
+                    old.unlink()
+
+    def finish(self, kinds: Sequence[str], history: History) -> dict[str, int]:
+        """Write one file for every kind of model; returns their sizes in bytes."""
+        sizes = {kind: self._write(kind, history) for kind in kinds if self.plan.records}
+        shutil.rmtree(self.parts, ignore_errors=True)
+        return {kind: size for kind, size in sizes.items() if size}
+
+    def _write(self, kind: str, history: History) -> int:
+        """0 where an evaluation is missing: the first part of the run kept none."""
+        rounds = self._reported(kind, history)
+        paths = {number: self.parts / f'{kind}-{number}.npz' for number in np.unique(rounds)}
+        if not all(path.exists() for path in paths.values()):
+            return 0
+        files = {number: dict(np.load(path)) for number, path in paths.items()}
+        records = {
+            name: np.stack([[files[r][name][seed] for r in of_seed] for seed, of_seed in enumerate(rounds)])
+            for name in next(iter(files.values()))
+        }
+        return write_predictions(self.folder, self._described(kind, rounds, records))
+
+    def _reported(self, kind: str, history: History) -> np.ndarray:
+        """``[S, E]``: the rounds that are reported of every seed."""
+        seeds = self.config.seeds
+        if kind == 'adapted':
+            return np.full((len(seeds), 1), self.config.rounds, np.int32)
+        if self.plan.rounds is None:
+            return np.array([[history.best(seed)['round']] for seed in seeds], np.int32)
+        return np.tile(np.array(self.plan.rounds, np.int32), (len(seeds), 1))
+
+    def _mask(self, kind: str) -> np.ndarray:
+        """The real examples, ``[sets, M]``, or ``[clients, M]`` where every client has a model of its own."""
+        tests = self.federation.tests
+        return np.asarray(tests.mask if kind == 'global' else np.asarray(tests.mask)[tests.test_of])
+
+    def _described(self, kind: str, rounds: np.ndarray, records: Mapping[str, np.ndarray]) -> Predictions:
+        federation, mask = self.federation, self._mask(kind)
+        first, place = np.nonzero(mask)
+        tests, own = federation.tests, kind != 'global'
+        sets = np.asarray(tests.test_of)[first] if own else first
+        examples, patients = _examples(federation), federation.test_patient_of
+        y = np.asarray(tests.y)
+        return Predictions(
+            task=federation.task,
+            metric=self.task.score,
+            kind=kind,
+            seed=np.asarray(self.config.seeds),
+            round=rounds,
+            set=sets.astype(np.int32),
+            client=(first if own else np.full(len(first), -1)).astype(np.int32),
+            example=examples[sets, place],
+            cluster=(np.full(len(sets), -1) if patients is None else patients[sets, place]).astype(np.int32),
+            sets=tests.names,
+            groups=federation.groups,
+            test_of=np.asarray(tests.test_of),
+            group_of=np.zeros(0, np.int32) if federation.group_of is None else np.asarray(federation.group_of),
+            label=None if y.ndim > 3 or federation.y.ndim == 3 else y[sets, place].astype(np.int32),
+            **records,
+        )
+
+
+def _round_of(path: pathlib.Path) -> int:
+    return int(path.stem.rpartition('-')[2])
+
+
+def _examples(federation: Federation) -> np.ndarray:
+    """``[sets, M]``: which example of the source it is; where there is no source, its place in the test set."""
+    shape = np.asarray(federation.tests.mask).shape
+    places = np.broadcast_to(np.arange(shape[1]), shape).astype(np.int64)
+    if federation.partition is None:
+        return places
+    table = np.array(places)
+    for line, rows in zip(table, federation.partition.tests, strict=True):
+        line[: len(rows)] = rows
+    return table

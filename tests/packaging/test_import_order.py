@@ -1,0 +1,92 @@
+"""The packages stand above each other: none imports one above it, and errors are recognised by their class.
+
+Two places import what is registered by the names of modules, when somebody asks: ``Registry`` and ``plugins``.
+"""
+
+import ast
+import pathlib
+import re
+
+import pytest
+
+import fedjax_fair
+
+ROOT = pathlib.Path(fedjax_fair.__file__).parent
+LAYERS = (
+    {'errors', 'cache_folder'},
+    {'options'},
+    {'registry'},
+    {'core', 'plugins'},
+    {'ops'},
+    {'methods', 'diagnostics', 'metrics', 'models', 'data'},
+    {'results'},
+    {'viz'},
+    {'report', 'training'},
+    {'testing'},
+    {'cli'},
+)
+LEVEL = {package: level for level, packages in enumerate(LAYERS) for package in packages}
+FLAG = re.compile(r'(?<![\w-])--[a-z]')
+NO_OPTIONS = ('tfds_store.py', 'page.py', 'facts.py')  # a command to type, a style sheet, a call of git
+FILES = sorted(path for path in ROOT.rglob('*.py') if path != ROOT / '__init__.py')
+
+
+def package_of(path):
+    return path.relative_to(ROOT).parts[0].removesuffix('.py')
+
+
+def imported(path):
+    """The packages of ours that a file imports when it runs."""
+    tree = ast.parse(path.read_text())
+    blocks = [n for n in ast.walk(tree) if isinstance(n, ast.If) and 'TYPE_CHECKING' in ast.unparse(n.test)]
+    for_types = {id(node) for block in blocks for node in ast.walk(block)}
+    for node in ast.walk(tree):
+        if id(node) in for_types:
+            continue
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names = [node.module] if '.' in node.module else [f'{node.module}.{alias.name}' for alias in node.names]
+        else:
+            continue
+        yield from (name.split('.')[1] for name in names if name.startswith('fedjax_fair.'))
+
+
+@pytest.mark.parametrize('package', sorted(LEVEL))
+def test_no_package_imports_one_above_or_beside_it(package):
+    for path in (path for path in FILES if package_of(path) == package):
+        for other in set(imported(path)) - {package}:
+            assert LEVEL[other] < LEVEL[package], f'{path.relative_to(ROOT)} imports {other}'
+
+
+def test_every_package_has_a_layer():
+    assert {package_of(path) for path in FILES} == set(LEVEL)
+
+
+@pytest.mark.parametrize('word', ['RAISE_VARARGS', 'dict(locals())', "startswith('--')", 'jnp.zeros(0).dtype'])
+def test_no_file_has_words_of_workarounds(word):
+    with_word = [str(path.relative_to(ROOT)) for path in FILES if word in path.read_text()]
+    assert not with_word
+
+
+def test_every_hook_is_annotated():
+    """Mypy does not look into a lambda whose type is a Protocol, so that a hook is a function with annotations."""
+    for path in (path for path in FILES if package_of(path) in ('methods', 'diagnostics')):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == 'Method':
+                hooks = [n for keyword in node.keywords for n in (keyword.value, getattr(keyword.value, 'body', None))]
+                assert not any(isinstance(n, ast.Lambda) for n in hooks), f'{path.relative_to(ROOT)}:{node.lineno}'
+            if isinstance(node, ast.FunctionDef):
+                bare = [arg.arg for arg in node.args.args if arg.annotation is None and arg.arg != 'self']
+                assert not bare and node.returns is not None, f'{path.relative_to(ROOT)}:{node.lineno}'
+
+
+def test_messages_of_the_library_name_options_without_dashes():
+    """The command line adds the dashes; its own files may write them."""
+    for path in (path for path in FILES if package_of(path) != 'cli'):
+        tree = ast.parse(path.read_text())
+        documentation = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documentation:
+                where = f'{path.relative_to(ROOT)}:{node.lineno}'
+                assert not FLAG.search(node.value) or path.name in NO_OPTIONS, f'{where}: {node.value}'

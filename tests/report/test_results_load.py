@@ -1,0 +1,152 @@
+"""Reading run directories: what is read, how runs are told apart, and what mistakes say."""
+
+import json
+import pathlib
+
+import numpy as np
+import pytest
+
+from fedjax_fair import results
+from fedjax_fair.errors import UserError
+
+RECORDED = sorted(pathlib.Path(__file__).parents[2].glob('experiments/*/results/**/summary.json'))
+
+
+def edit(path, change):
+    record = json.loads(path.read_text())
+    change(record)
+    path.write_text(json.dumps(record))
+
+
+def test_a_run_is_read_whole(make_run):
+    run = results.load(make_run('fedavg', seeds=2, rounds=20, every=10, personal=True))
+    assert (run.label, run.scenario, run.seeds) == ('fedavg', 'digits', [0, 1])
+    assert [(line['round'], line['seed']) for line in run.history] == [(10, 0), (10, 1), (20, 0), (20, 1)]
+    assert run.result('deployed')['avg']['mean'] > run.result()['avg']['mean']
+    assert run.result('adapted') is None
+
+
+def test_curve_is_the_mean_and_population_deviation_over_seeds(make_run):
+    run = results.load(make_run(seeds=3, rounds=10, every=5))
+    found = results.curve(run.history, lambda line: line['global']['avg'])
+    values = np.array([[line['global']['avg'] for line in run.history if line['seed'] == s] for s in range(3)])
+    assert found.rounds.tolist() == [5, 10]
+    np.testing.assert_allclose(found.mean, values.mean(0))
+    np.testing.assert_allclose(found.std, values.std(0))
+
+
+def test_curve_leaves_out_what_is_undefined(make_run):
+    run = results.load(make_run(seeds=2, rounds=10, every=5))
+    pick = {(5, 0): 1.0, (5, 1): None, (10, 0): None, (10, 1): None}
+    found = results.curve(run.history, lambda line: pick[line['round'], line['seed']])
+    np.testing.assert_array_equal(found.mean, [1.0, np.nan])
+    np.testing.assert_array_equal(found.std, [0.0, np.nan])
+
+
+def test_an_evaluation_written_twice_counts_once(make_run):
+    path = make_run(seeds=1, rounds=10, every=5)
+    lines = (path / 'metrics.jsonl').read_text().splitlines()
+    again = json.loads(lines[0]) | {'train_loss': 9.0}
+    (path / 'metrics.jsonl').write_text('\n'.join([*lines, json.dumps(again), '']))
+    run = results.load(path)
+    assert [line['round'] for line in run.history] == [5, 10]
+    assert run.history[0]['train_loss'] == 9.0
+
+
+def test_labels_tell_runs_apart(make_run):
+    paths = [
+        make_run('fedavg', model='mlp', directory='one'),
+        make_run('fedavg', model='cnn', directory='two'),
+        make_run('fedavg', model='cnn', directory='three'),
+        make_run('afl', directory='four'),
+        make_run('fedavg', scenario='other', directory='five'),
+    ]
+    labels = [run.label for run in results.load_runs(paths)]
+    assert labels == ['fedavg (mlp)', 'fedavg (cnn) (two)', 'fedavg (cnn) (three)', 'afl', 'fedavg']
+
+
+def test_not_a_number_in_a_file_is_undefined(make_run):
+    path = make_run(seeds=1, rounds=5)
+    text = (path / 'metrics.jsonl').read_text()
+    line = json.loads(text)
+    (path / 'metrics.jsonl').write_text(json.dumps(line | {'train_loss': float('nan')}) + '\n')
+    assert results.load(path).history[0]['train_loss'] is None
+
+
+@pytest.mark.parametrize(
+    'file,change,message',
+    [
+        ('config.json', lambda r: r.pop('recipe'), "config.json: lacks field 'recipe'"),
+        ('summary.json', lambda r: r.update(rounds='5'), "summary.json: field 'rounds' must be int, is str"),
+        ('summary.json', lambda r: r['global'].pop('avg'), "field 'global': lacks field 'avg'"),
+        ('summary.json', lambda r: r['global']['worst'].pop('std'), 'field global.worst must hold mean and std'),
+        ('summary.json', lambda r: r['groups'].pop(), 'field global.group_accuracy has 4 values for 3 groups'),
+        ('summary.json', lambda r: r.update(adapted=[]), "field 'adapted': must be a JSON object, is list"),
+        ('metrics.jsonl', lambda r: r.pop('round'), "metrics.jsonl line 1: lacks field 'round'"),
+    ],
+)
+def test_mistakes_name_the_file_and_the_field(make_run, file, change, message):
+    path = make_run(seeds=1, rounds=5)
+    edit(path / file, change)
+    with pytest.raises(UserError) as error:
+        results.load(path)
+    assert message in str(error.value)
+    assert str(path / file) in str(error.value)
+    assert '\n' not in str(error.value)
+
+
+def test_missing_empty_and_broken_files_are_named(make_run, tmp_path):
+    with pytest.raises(UserError, match=r'nowhere/config\.json: cannot be read \(No such file'):
+        results.load(tmp_path / 'nowhere')
+    path = make_run()
+    (path / 'metrics.jsonl').write_text('\n')
+    with pytest.raises(UserError, match='holds no evaluation'):
+        results.load(path)
+    (path / 'metrics.jsonl').write_text('{"round": 1,')
+    with pytest.raises(UserError, match='line 1: is not valid JSON'):
+        results.load(path)
+    with pytest.raises(UserError, match='at least one run directory'):
+        results.load_runs([])
+
+
+def test_a_summary_of_an_older_version_is_read_as_one_of_today(make_run):
+    path = make_run(seeds=1, rounds=5)
+    today = results.load(path)
+
+    def as_it_was(record):
+        record['metrics'] = record.pop('global')
+        record.pop('score', None)
+
+    edit(path / 'summary.json', as_it_was)
+    old = results.load(path)
+    assert 'metrics' not in old.summary and old.score == 'accuracy'
+    assert old.summary == today.summary
+
+
+@pytest.mark.parametrize('path', RECORDED, ids=lambda path: '/'.join(path.parts[-4:-1]))
+def test_recorded_runs_are_read(path):
+    found, settings = results.summary(path.parent), results.settings(path.parent)
+    assert found['global']['avg']['mean'] > 0
+    assert settings['recipe'] == found['recipe'] and not set(results.FACTS) & set(settings)
+
+
+def test_runs_were_recorded():
+    assert len(RECORDED) >= 6
+
+
+def test_series_has_an_axis_for_seeds_and_rounds(make_run):
+    path = make_run(seeds=2, rounds=10, every=5)
+    lines = results.history(path)
+    rounds, values = results.series(lines, lambda line: line['global']['group_accuracy'])
+    assert rounds.tolist() == [5, 10] and values.shape == (2, 2, 4)
+    assert values[1, 0].tolist() == next(
+        line['global']['group_accuracy'] for line in lines if (line['seed'], line['round']) == (1, 5)
+    )
+    _, some = results.series(lines, lambda line: None if line['round'] == 5 else [1.0, 2.0])
+    assert some.shape == (2, 2, 2) and np.isnan(some[:, 0]).all() and (some[:, 1] == [1, 2]).all()
+
+
+def test_a_folder_holds_a_run_when_its_config_names_a_recipe(make_run, tmp_path):
+    assert results.holds_run(make_run()) and not results.holds_run(tmp_path)
+    (tmp_path / 'config.json').write_text('[1, 2]')
+    assert not results.holds_run(tmp_path)

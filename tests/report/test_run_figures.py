@@ -1,0 +1,117 @@
+"""Figures show the numbers of the runs, for every shape of run."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from fedjax_fair import report, results
+from fedjax_fair.viz import save, style
+
+
+def load(*paths):
+    return report.load_runs(paths)
+
+
+def legend(figure):
+    return [text.get_text() for found in figure.legends for text in found.get_texts()]
+
+
+def test_accuracy_has_a_panel_per_domain_and_a_line_per_run(make_run):
+    runs = load(make_run('fedavg'), make_run('afl', gap=0.05))
+    figure = report.accuracy_over_rounds(runs)
+    assert [ax.get_title(loc='left') for ax in figure.axes] == [
+        'Average of groups',
+        'photo',
+        'sketch',
+        'cartoon',
+        'art',
+    ]
+    assert legend(figure) == ['fedavg', 'afl']
+    expected = results.curve(runs[1].history, lambda line: line['global']['group_accuracy'][2])
+    line = figure.axes[3].lines[1]
+    np.testing.assert_array_equal(line.get_xdata(), expected.rounds)
+    np.testing.assert_allclose(line.get_ydata(), 100 * expected.mean)
+    band = figure.axes[3].collections[1].get_paths()[0].vertices[:, 1]
+    np.testing.assert_allclose(band.max(), 100 * (expected.mean + expected.std).max())
+
+
+def test_accuracy_without_groups_shows_the_mean_and_the_worst_clients(make_run):
+    figure = report.accuracy_over_rounds(load(make_run(groups=(), clients=100, seeds=1)))
+    assert [ax.get_title(loc='left') for ax in figure.axes] == ['Mean over clients', 'Worst 10 % of clients']
+    assert not figure.axes[0].collections  # one seed has no band
+
+
+def test_distribution_has_a_dot_per_client_coloured_by_group(make_run):
+    (run,) = load(make_run(clients=8, seeds=2))
+    figure = report.client_distribution([run])
+    (dots,) = figure.axes[0].collections
+    np.testing.assert_allclose(dots.get_offsets()[:, 0], 100 * np.array(run.result()['client_accuracy']['mean']))
+    assert len(np.unique(dots.get_facecolors(), axis=0)) == 4
+    assert legend(figure) == ['photo', 'sketch', 'cartoon', 'art']
+
+
+def test_distribution_shows_runs_that_have_the_kind(make_run):
+    runs = load(make_run('fedavg'), make_run('ditto', personal=True))
+    figure = report.client_distribution(runs, 'deployed')
+    assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ['ditto']
+
+
+def test_plane_places_runs_and_joins_the_unbeaten(make_run):
+    runs = load(
+        make_run('beaten', level=0.7, gap=0.12), make_run('accurate', level=0.9, gap=0.08), make_run('fair', gap=0.01)
+    )
+    figure = report.fairness_plane(runs)
+    points = [(100 * run.result()['std']['mean'], 100 * run.result()['avg']['mean']) for run in runs]
+    drawn = [tuple(line.get_xydata()[0]) for line in figure.axes[0].lines if line.get_marker() in style.MARKERS]
+    np.testing.assert_allclose(drawn, points)
+    (front,) = [line.get_xydata() for line in figure.axes[0].lines if line.get_linestyle() == ':']
+    unbeaten = [p for p in points if not any(q[0] < p[0] and q[1] > p[1] for q in points)]
+    np.testing.assert_allclose(front, sorted(unbeaten))
+    assert legend(figure) == ['beaten', 'accurate', 'fair']
+
+
+def test_loss_axis_is_logarithmic_over_decades(make_run):
+    run = load(make_run(seeds=1))[0]
+    assert report.training_loss([run]).axes[0].get_yscale() == 'linear'
+    for line in run.history:
+        line['train_loss'] = 10.0 ** (-line['round'] / 10)
+    assert report.training_loss([run]).axes[0].get_yscale() == 'log'
+
+
+@pytest.mark.parametrize(
+    'options',
+    [
+        {'seeds': 1, 'rounds': 1, 'every': 1, 'clients': 4},
+        {'groups': ('only',), 'clients': 1, 'seeds': 2},
+        {'groups': (), 'clients': 100, 'seeds': 1},
+        {'groups': tuple(f'site{i}' for i in range(20)), 'clients': 20, 'gap': 0.01},
+        {'recipe': 'costs $5 and $6_x'},
+    ],
+)
+def test_every_shape_of_run_is_drawn(make_run, tmp_path, options):
+    runs = load(make_run(**options))
+    drawings = (report.accuracy_over_rounds, report.client_distribution, report.fairness_plane, report.training_loss)
+    for draw in drawings:
+        path = save(draw(runs), tmp_path / f'{draw.__name__}.png')
+        assert path.read_bytes().startswith(b'\x89PNG')
+
+
+def test_undefined_losses_do_not_stop_a_figure(make_run, tmp_path):
+    (run,) = load(make_run(seeds=1))
+    for line in run.history:
+        line['train_loss'] = None
+    save(report.training_loss([run]), tmp_path / 'loss.png')
+    assert (tmp_path / 'loss.png').read_bytes().startswith(b'\x89PNG')
+
+
+def test_many_runs_keep_distinct_lines():
+    looks = {(style.colour(place), style.dash(place)) for place in range(28)}
+    assert len(looks) == 28
+
+
+@pytest.mark.parametrize('package', ['training', 'data', 'report', 'results', 'viz', 'viz.figures', 'viz.overlays'])
+def test_matplotlib_waits_until_something_is_drawn(package):
+    code = f"import fedjax_fair.{package}, sys; sys.exit('matplotlib' in sys.modules)"
+    assert subprocess.run([sys.executable, '-c', code], timeout=120).returncode == 0

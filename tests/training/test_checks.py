@@ -1,0 +1,46 @@
+"""Settings of a wrong kind are refused by name, before anything is loaded."""
+
+import pytest
+
+from fedjax_fair.data import make_scenario
+from fedjax_fair.errors import UserError
+from fedjax_fair.methods import make_methods
+from fedjax_fair.metrics import make_task
+from fedjax_fair.models import make_model
+from fedjax_fair.training import Config, checked
+
+
+@pytest.mark.parametrize(
+    ('settings', 'told'),
+    [
+        ({'data': 3}, 'data=3: expected a mapping'),
+        ({'hyper': {3: 4}}, 'hyper={3: 4}: expected a mapping'),
+        ({'model_options': 'features=3'}, "model_options='features=3': expected a mapping"),
+        ({'plugins': None}, 'plugins=None: expected a sequence'),
+        ({'seeds': 3}, 'seeds=3: expected whole numbers'),
+        ({'seeds': (2**33,)}, 'seeds=8589934592 must be different whole numbers'),
+        ({'data_seed': 10**30}, 'data_seed=1'),
+        ({'model': 'mlp', 'model_options': {'widths': -1}}, 'model_options: widths=-1'),
+    ],
+)
+def test_settings(settings, told):
+    with pytest.raises(UserError) as error:
+        checked(Config(**settings))
+    assert str(error.value).startswith(told)
+
+
+@pytest.mark.parametrize(
+    ('make', 'told'),
+    [
+        (lambda: make_methods(3), 'recipe=3: expected a text'),
+        (lambda: make_methods('fedprox', 3), 'hyper=3: expected a mapping'),
+        (lambda: make_model('mlp', '3'), "num_classes='3': expected a whole number"),
+        (lambda: make_model('mlp', 0), 'num_classes=0 must be at least 1'),
+        (lambda: make_task('classification', 2.5), 'num_classes=2.5: expected a whole number'),
+        (lambda: make_scenario('gaussian_toy_1', data_seed=-1), 'data_seed=-1 must be at least 0'),
+    ],
+)
+def test_arguments_of_functions(make, told):
+    with pytest.raises(UserError) as error:
+        make()
+    assert str(error.value).startswith(told)
