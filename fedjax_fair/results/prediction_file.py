@@ -6,7 +6,7 @@ arrays, with S seeds, E evaluations and R rows:
 version, task, metric, kind   the version of this format; the task; its score; the kind of model
 seed [S], round [S, E]        the seeds, and the rounds of their evaluations
 set [R], client [R]           the test set of a row; the client whose own model it is, -1 for the global model
-example [R]                   which example of the source it is (or of its test set, where there is no source)
+example [R]                   which example of the source it is; without a source, its place among all test sets
 cluster [R]                   the patient; -1 where patients are unknown
 label [R] or [R, K]           the truth; absent for segmentation
 prediction [S, E, R, ...]     predicted class, or labels

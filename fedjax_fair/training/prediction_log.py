@@ -181,12 +181,11 @@ def _round_of(path: pathlib.Path) -> int:
 
 
 def _examples(federation: Federation) -> np.ndarray:
-    """``[sets, M]``: which example of the source it is; where there is no source, its place in the test set."""
+    """``[sets, M]``: which example of the source it is; where there is no source, its place among all test sets."""
     shape = np.asarray(federation.tests.mask).shape
-    places = np.broadcast_to(np.arange(shape[1]), shape).astype(np.int64)
+    table = np.arange(shape[0] * shape[1], dtype=np.int64).reshape(shape)
     if federation.partition is None:
-        return places
-    table = np.array(places)
+        return table
     for line, rows in zip(table, federation.partition.tests, strict=True):
         line[: len(rows)] = rows
     return table

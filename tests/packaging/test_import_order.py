@@ -15,7 +15,7 @@ ROOT = pathlib.Path(fedjax_fair.__file__).parent
 LAYERS = (
     {'errors', 'cache_folder'},
     {'options'},
-    {'registry'},
+    {'registry', 'stats'},
     {'core', 'plugins'},
     {'ops'},
     {'methods', 'diagnostics', 'metrics', 'models', 'data'},

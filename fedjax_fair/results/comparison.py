@@ -1,0 +1,186 @@
+"""Runs side by side: what may be said about their differences, from the predictions that they kept."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from fedjax_fair import stats
+from fedjax_fair.errors import UserError
+from fedjax_fair.results.prediction_file import Predictions, predictions
+from fedjax_fair.results.runs import Run
+from fedjax_fair.stats.sample import Sample, judge, make_sample
+from fedjax_fair.stats.scores import SCORES, Scored
+
+MARGIN = 0.01  # the smallest difference of interest, as a fraction: one point
+FEWEST_PATIENTS = 10  # below it, the verdict about one site is withheld
+
+
+class NotComparable(UserError):
+    """These runs cannot be compared: they lack predictions, or differ in what they are tested on."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """Runs of one scenario, analysed over ``over`` (groups or clients); ``clients`` is the analysis over clients.
+
+    ``baseline`` is the place of the run that the others are compared with. ``seeds`` are those that all runs have.
+    ``notes`` say what limits the verdicts.
+    """
+
+    runs: tuple[Run, ...]
+    baseline: int
+    margin: float
+    seeds: tuple[int, ...]
+    over: str
+    analysis: stats.Analysis
+    clients: stats.Analysis
+    patients: int
+    patients_known: bool
+    notes: tuple[str, ...]
+
+
+def compare_runs(
+    runs: Sequence[Run], *, baseline: int = 0, margin: float = MARGIN, metric: str | None = None
+) -> Comparison:
+    """Analyse the headline models of several runs that share seeds and test examples.
+
+    ``metric`` is the score that fairness is about, or balanced_accuracy or auc instead.
+
+    Raises:
+        NotComparable: names the run that differs, and how.
+    """
+    kept = [predictions(run.path, run.summary.get('headline', 'global')) for run in runs]
+    seeds, notes = _common_seeds(runs, kept)
+    _check_same_tests(runs, kept)
+    metric = metric or kept[0].metric
+    by_client = any(one.kind != 'global' for one in kept)
+    tables = [_table(one, by_client) for one in kept]
+    by_set = _sample(tables, seeds, metric, _client_units(kept[0], by_client))
+    by_group = _sample(tables, seeds, metric, _group_units(kept[0], by_client)) if kept[0].groups else by_set
+    notes += [f'{name} {why}: it is left out' for name, why in by_group.left_out.items()]
+    known = bool((kept[0].cluster >= 0).any())
+    if not known:
+        notes.append('patients are unknown: intervals are too narrow if several images are of one patient')
+    if len(seeds) == 1:
+        notes.append('one seed: intervals are about these trained models, not about the methods')
+    units = len(by_group.names)
+    if 1 < units < 4:
+        notes.append(f'the spread is one of {units} {"groups" if kept[0].groups else "clients"} only')
+    analysis = stats.analyse_sample(by_group, margin)
+    clients = stats.analyse_sample(by_set, margin) if kept[0].groups else analysis
+    over = 'groups' if kept[0].groups else 'clients'
+    patients = len(np.unique(_keys(kept[0])))
+    return Comparison(tuple(runs), baseline, margin, seeds, over, analysis, clients, patients, known, tuple(notes))
+
+
+def _common_seeds(runs: Sequence[Run], kept: Sequence[Predictions]) -> tuple[tuple[int, ...], list[str]]:
+    sets = [set(map(int, one.seed)) for one in kept]
+    common = set.intersection(*sets)
+    if not common:
+        raise NotComparable(f'{runs[0].label} and {runs[-1].label} have no seed in common')
+    dropped = sorted(set.union(*sets) - common)
+    notes = [f'seeds {", ".join(map(str, dropped))} are left out: not all runs have them'] if dropped else []
+    return tuple(sorted(common)), notes
+
+
+def _check_same_tests(runs: Sequence[Run], kept: Sequence[Predictions]) -> None:
+    first = kept[0]
+    for run, other in zip(runs, kept, strict=True):
+        if (other.task, other.metric) != (first.task, first.metric):
+            raise NotComparable(f'{run.label} is judged by {other.metric}, {runs[0].label} by {first.metric}')
+        same = other.sets == first.sets and other.groups == first.groups
+        if not same or not np.array_equal(_identity(other), _identity(first)):
+            raise NotComparable(f'{run.label} and {runs[0].label} are not tested on the same examples')
+
+
+def _identity(kept: Predictions) -> np.ndarray:
+    """Test sets and examples with their labels, in one order, whatever the kind of model."""
+    label = np.zeros(len(kept.set)) if kept.label is None else kept.label.reshape(len(kept.set), -1) @ _weights(kept)
+    return np.unique(np.stack([kept.set, kept.example, label], -1), axis=0)
+
+
+def _weights(kept: Predictions) -> np.ndarray:
+    """Several labels of an example as one number."""
+    count = 1 if kept.label is None or kept.label.ndim == 1 else kept.label.shape[1]
+    return 2.0 ** np.arange(count)
+
+
+def _keys(kept: Predictions) -> np.ndarray:
+    """The cluster of every row: its patient, or the example itself."""
+    return np.where(kept.cluster >= 0, kept.cluster, -2 - kept.example)
+
+
+class _Table(NamedTuple):
+    """The rows of one run, base by base: ``rows[b]`` are the places in its file, in the order of examples."""
+
+    kept: Predictions
+    rows: list[np.ndarray]
+
+
+def _table(kept: Predictions, by_client: bool) -> _Table:
+    """Bases are test sets or, where some run has models of clients' own, clients."""
+    order = np.lexsort((kept.example, kept.set))
+    if not by_client:
+        owner, count = kept.set[order], len(kept.sets)
+    elif kept.kind == 'global':
+        places = [order[kept.set[order] == s] for s in range(len(kept.sets))]
+        return _Table(kept, [places[s] for s in kept.test_of])
+    else:
+        owner, count = kept.client[order], len(kept.test_of)
+    return _Table(kept, [order[owner == b] for b in range(count)])
+
+
+def _client_units(kept: Predictions, by_client: bool) -> tuple[np.ndarray, list[str]]:
+    """Clients as means of base scores, ``weights[N, B]``, and their names."""
+    count = len(kept.test_of)
+    names = [kept.sets[s] for s in kept.test_of]
+    if len(set(names)) < count:
+        names = [f'client {n}' for n in range(count)]
+    return np.eye(count) if by_client else np.eye(len(kept.sets))[kept.test_of], names
+
+
+def _group_units(kept: Predictions, by_client: bool) -> tuple[np.ndarray, list[str]]:
+    """Groups as means over their clients."""
+    members = (kept.group_of[None] == np.arange(len(kept.groups))[:, None]).astype(np.float64)
+    return members / np.maximum(members.sum(1, keepdims=True), 1) @ _client_units(kept, by_client)[0], list(kept.groups)
+
+
+def _sample(tables: Sequence[_Table], seeds: Sequence[int], metric: str, units: tuple[np.ndarray, list[str]]) -> Sample:
+    """Scores of all runs on every base, with the influence of every patient."""
+    first = tables[0]
+    lengths = [len(rows) for rows in first.rows]
+    cluster = np.concatenate([_keys(first.kept)[rows] for rows in first.rows])
+    places = np.split(np.arange(len(cluster)), np.cumsum(lengths)[:-1])
+    bases = []
+    for b, own in enumerate(places):
+        scored = [_scored(table.kept, table.rows[b], seeds, metric) for table in tables] if len(own) else []
+        score, influence = (np.stack(parts) for parts in zip(*scored, strict=True)) if scored else (np.zeros(0),) * 2
+        bases.append(judge(own, cluster, (score, influence)))
+    return make_sample(bases, cluster, *units)
+
+
+def _scored(kept: Predictions, rows: np.ndarray, seeds: Sequence[int], metric: str) -> Scored:
+    """``score[S]`` and ``influence[S, n]`` of some rows, means over the evaluations that are reported."""
+    chosen = [int(np.flatnonzero(kept.seed == seed)[0]) for seed in seeds]
+    name, values = _values(kept, rows, metric)
+    score, influence = SCORES[name](values[chosen], None if kept.label is None else kept.label[rows])
+    return score.mean(1), influence.mean(1)
+
+
+def _values(kept: Predictions, rows: np.ndarray, metric: str) -> tuple[str, np.ndarray]:
+    """The exact name of the score, and what examples got for it, ``[S, E, n]`` or ``[S, E, n, K]``."""
+    if metric in ('accuracy', 'balanced_accuracy') and kept.prediction is not None and kept.label is not None:
+        right = kept.prediction[:, :, rows] == kept.label[rows]
+        return metric, (right.mean(-1) if right.ndim == 4 else right).astype(np.float64)
+    if metric in ('dice', 'iou') and (values := getattr(kept, metric)) is not None:
+        return metric, np.nanmean(values[:, :, rows, 1:].astype(np.float64), -1)
+    if metric == 'auc' and kept.score is not None and kept.label is not None:
+        values = kept.score[:, :, rows]
+        if kept.label.ndim == 2:
+            return 'auc_multilabel', values
+        return ('auc', values[..., 0]) if values.shape[-1] == 1 else ('auc_ovo', values)
+    raise NotComparable(f'{metric} cannot be judged: the run did not keep what every test example got for it')
