@@ -54,47 +54,68 @@ def compare_runs(
         NotComparable: names the run that differs, and how.
     """
     kept = [predictions(run.path, run.summary.get('headline', 'global')) for run in runs]
-    seeds, notes = _common_seeds(runs, kept)
-    _check_same_tests(runs, kept)
-    metric = metric or kept[0].metric
-    by_client = any(one.kind != 'global' for one in kept)
-    tables = [_table(one, by_client) for one in kept]
-    by_set = _sample(tables, seeds, metric, _client_units(kept[0], by_client))
-    by_group = _sample(tables, seeds, metric, _group_units(kept[0], by_client)) if kept[0].groups else by_set
-    notes += [f'{name} {why}: it is left out' for name, why in by_group.left_out.items()]
+    labels = [run.label for run in runs]
+    seeds, notes = _common_seeds(labels, kept)
+    samples = samples_of(kept, labels, metric)
     known = bool((kept[0].cluster >= 0).any())
-    if not known:
-        notes.append('patients are unknown: intervals are too narrow if several images are of one patient')
-    if len(seeds) == 1:
-        notes.append('one seed: intervals are about these trained models, not about the methods')
-    units = len(by_group.names)
-    if 1 < units < 4:
-        notes.append(f'the spread is one of {units} {"groups" if kept[0].groups else "clients"} only')
-    analysis = stats.analyse_sample(by_group, margin)
-    clients = stats.analyse_sample(by_set, margin) if kept[0].groups else analysis
     over = 'groups' if kept[0].groups else 'clients'
+    analysis = stats.analyse_sample(samples.groups, margin)
+    clients = analysis if samples.clients is samples.groups else stats.analyse_sample(samples.clients, margin)
+    notes += _limits(samples.groups, over, known, len(seeds))
     patients = len(np.unique(_keys(kept[0])))
     return Comparison(tuple(runs), baseline, margin, seeds, over, analysis, clients, patients, known, tuple(notes))
 
 
-def _common_seeds(runs: Sequence[Run], kept: Sequence[Predictions]) -> tuple[tuple[int, ...], list[str]]:
+class Samples(NamedTuple):
+    """The same scores by group and by client; one sample where there are no groups."""
+
+    groups: Sample
+    clients: Sample
+
+
+def samples_of(kept: Sequence[Predictions], labels: Sequence[str], metric: str | None = None) -> Samples:
+    """Predictions of several recipes on the same test examples, paired by their common seeds."""
+    _check_same_tests(labels, kept)
+    seeds, _ = _common_seeds(labels, kept)
+    metric = metric or kept[0].metric
+    by_client = any(one.kind != 'global' for one in kept)
+    tables = [_table(one, by_client) for one in kept]
+    clients = _sample(tables, seeds, metric, _client_units(kept[0], by_client))
+    if not kept[0].groups:
+        return Samples(clients, clients)
+    return Samples(_sample(tables, seeds, metric, _group_units(kept[0], by_client)), clients)
+
+
+def _limits(sample: Sample, over: str, known: bool, seeds: int) -> list[str]:
+    """What limits the verdicts, in words."""
+    notes = [f'{name} {why}: it is left out' for name, why in sample.left_out.items()]
+    if not known:
+        notes.append('patients are unknown: intervals are too narrow if several images are of one patient')
+    if seeds == 1:
+        notes.append('one seed: intervals are about these trained models, not about the methods')
+    if 1 < len(sample.names) < 4:
+        notes.append(f'the spread is one of {len(sample.names)} {over} only')
+    return notes
+
+
+def _common_seeds(labels: Sequence[str], kept: Sequence[Predictions]) -> tuple[tuple[int, ...], list[str]]:
     sets = [set(map(int, one.seed)) for one in kept]
     common = set.intersection(*sets)
     if not common:
-        raise NotComparable(f'{runs[0].label} and {runs[-1].label} have no seed in common')
+        raise NotComparable(f'{labels[0]} and {labels[-1]} have no seed in common')
     dropped = sorted(set.union(*sets) - common)
     notes = [f'seeds {", ".join(map(str, dropped))} are left out: not all runs have them'] if dropped else []
     return tuple(sorted(common)), notes
 
 
-def _check_same_tests(runs: Sequence[Run], kept: Sequence[Predictions]) -> None:
+def _check_same_tests(labels: Sequence[str], kept: Sequence[Predictions]) -> None:
     first = kept[0]
-    for run, other in zip(runs, kept, strict=True):
+    for label, other in zip(labels, kept, strict=True):
         if (other.task, other.metric) != (first.task, first.metric):
-            raise NotComparable(f'{run.label} is judged by {other.metric}, {runs[0].label} by {first.metric}')
+            raise NotComparable(f'{label} is judged by {other.metric}, {labels[0]} by {first.metric}')
         same = other.sets == first.sets and other.groups == first.groups
         if not same or not np.array_equal(_identity(other), _identity(first)):
-            raise NotComparable(f'{run.label} and {runs[0].label} are not tested on the same examples')
+            raise NotComparable(f'{label} and {labels[0]} are not tested on the same examples')
 
 
 def _identity(kept: Predictions) -> np.ndarray:
