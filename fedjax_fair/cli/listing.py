@@ -96,7 +96,8 @@ def _from(item: Item) -> str:
 
 def _flag(title: str, item: Item, option: Option) -> str:
     """How an option is written, with its default and the values that it may have."""
-    own = title in ('recipes', 'augmentations', 'samplers') and option.name not in setting_options()
+    named = title in ('augmentations', 'samplers') and option.name not in setting_options()  # or a setting gives it
+    own = title == 'recipes' or named
     before = f'--{item.name}.' if own else {'models': '--model_options='}.get(title, '--')
     default = '' if option.default in (None, '', ()) else f'={_shown(option.default)}'
     return f'{before}{option.name}{default}{_allowed(option)}'

@@ -104,6 +104,9 @@ def test_list_names_everything(command):
     for part in (*RECIPES, *MODELS, *scenario_names()):
         assert re.search(rf'^  {re.escape(part)} ', text, re.MULTILINE), part
     assert f'--fedprox.mu={defaults("fedprox")["mu"]}' in text
+    for recipe in RECIPES:
+        for key in defaults(recipe):  # one with the name of a setting, too: --personal.lr
+            assert re.search(rf'^ +--{recipe}\.{key}\b', text, re.MULTILINE), (recipe, key)
 
 
 def test_list_for_machines(command):
