@@ -24,6 +24,7 @@ from fedjax_fair.core.client_map import (
 )
 from fedjax_fair.core.cohort import Own, Shared
 from fedjax_fair.core.evaluate import make_evaluate, predict
+from fedjax_fair.core.idle import Setting
 from fedjax_fair.core.local import Local, checked, examples_paid, make_optimizer, rate
 from fedjax_fair.core.method import Measured, Method, View
 from fedjax_fair.core.spec import Spec
@@ -157,7 +158,15 @@ def _specify(
         outliers=outliers,
         only_size=lengths.pop() if len(lengths) == 1 else None,
     )
-    return spec, {'score': task.score, 'fixed_by': fixed_by, 'local': local, 'model_bytes': tree.num_bytes(shapes)}
+    told = {'score': task.score, 'fixed_by': fixed_by, 'local': local, 'setting': _setting(spec, shapes)}
+    return spec, {**told, 'model_bytes': tree.num_bytes(shapes)}
+
+
+def _setting(spec: Spec, shapes: PyTree) -> Setting:
+    """What methods are asked about before a run, see :mod:`fedjax_fair.core.idle`."""
+    sizes, where = np.unique(spec.run.sizes, return_inverse=True)
+    steps = np.array([int(spec.steps(int(n))) for n in sizes])
+    return Setting(spec.run, shapes, spec.local, steps[where])
 
 
 def _init(spec: Spec, optimizer: optax.GradientTransformation, rng: Array, start: dict, rows: int) -> FedState:

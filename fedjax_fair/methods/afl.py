@@ -10,7 +10,7 @@ import optax
 
 from fedjax_fair.core.method import Method, View
 from fedjax_fair.core.types import Array, PyTree, Run, Variables, default_float
-from fedjax_fair.methods.weighting import keep_on_server
+from fedjax_fair.methods.weighting import equal_votes_at_zero, keep_on_server
 from fedjax_fair.ops import project_simplex
 from fedjax_fair.options import NonNegative, Share
 from fedjax_fair.registry import register
@@ -56,6 +56,7 @@ def afl(
             'afl',
             init=init,
             measures=(measured,),
+            idle=None if average else equal_votes_at_zero(gamma, 'gamma'),
             needs_all=at == 'local' and not lagged,
             score=score,
             commit=keep_on_server(lambda view: (climbed(view), _sum_of_models(view, average))),

@@ -26,4 +26,5 @@ def ditto(
     """
     if aggregate == 'fed_back':
         return personal(mu, implicit=implicit, upload='v')
-    return [*personal(mu, implicit=implicit, serve='v' if aggregate == 'served' else 'w'), *tilted_server()]
+    mean = [method._replace(idle=None) for method in tilted_server()]  # the uniform mean is what Ditto asks for
+    return [*personal(mu, implicit=implicit, serve='v' if aggregate == 'served' else 'w'), *mean]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 
 from fedjax_fair.core.hooks import Reported
+from fedjax_fair.core.idle import Effect, Setting
 from fedjax_fair.core.method import Context, Method, View
 from fedjax_fair.core.types import Array
 from fedjax_fair.methods.weighting import keep_rows, log_of, no_weight_yet
@@ -31,9 +32,13 @@ def fairfed(beta: NonNegative = 1.0, fixed: bool = False) -> list[Method]:
         new = jnp.maximum(view.rows - beta * (away - view.mean(away)), 0)
         return view.shares(jnp.where(view.rows < 0, share, new))
 
+    def idle(setting: Setting) -> Effect | None:
+        return setting.by_examples('beta is 0') if beta == 0 and setting.everybody else None
+
     return [
         Method(
             'fairfed',
+            idle=idle,
             init=no_weight_yet,
             probe=_probe,
             score=log_of(moved),

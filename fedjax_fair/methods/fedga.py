@@ -6,7 +6,7 @@ import jax.numpy as jnp
 
 from fedjax_fair.core.method import Method, View
 from fedjax_fair.core.types import Array, PyTree, Run, Variables, default_float
-from fedjax_fair.methods.weighting import NEVER, log_of
+from fedjax_fair.methods.weighting import NEVER, equal_votes_at_zero, log_of
 from fedjax_fair.options import NonNegative
 from fedjax_fair.registry import register
 
@@ -48,6 +48,7 @@ def fedga(step: NonNegative = 0.05) -> list[Method]:
             'fedga',
             init=init,
             measures=('loss', 'local_loss'),
+            idle=equal_votes_at_zero(step, 'step'),
             score=log_of(adjusted),
             commit=commit,
         )

@@ -8,7 +8,8 @@ import jax
 import jax.numpy as jnp
 
 from fedjax_fair.core import tree
-from fedjax_fair.core.hooks import Reported
+from fedjax_fair.core.hooks import Idle, Reported
+from fedjax_fair.core.idle import Effect, Setting
 from fedjax_fair.core.method import Method, Stage, View
 from fedjax_fair.core.types import Array, PyTree, Run, Variables, default_float
 from fedjax_fair.methods.weighting import NEVER, keep_rows, log_of, no_weight_yet
@@ -90,6 +91,7 @@ def fphl(
         Method(
             'fphl',
             stage=Stage.UPDATE,
+            idle=_keeps_all(tau, on['mask_cmp'] == '>'),
             init=init,
             revise=revise,
             reduce=_mean_of_kept,
@@ -97,6 +99,18 @@ def fphl(
             whole=True,
         )
     ]
+
+
+def _keeps_all(tau: Any, strict: bool) -> Idle:
+    def idle(setting: Setting) -> Effect | None:
+        if setting.has_statistics and any(m.statistics is not None for m in setting.others):
+            return None  # batch statistics get the weights of parameters
+        if tau < 0 or (tau == 0 and not strict):
+            return Effect(f'tau={tau:g} keeps every parameter')
+        first = 'in the first round all parameters count, and there is no other'
+        return Effect(first) if setting.run.rounds == 1 and tau < 1 else None
+
+    return idle
 
 
 def _no_signs_yet(variables: Variables, compat_partial: bool) -> tuple[PyTree, PyTree]:
@@ -205,6 +219,7 @@ def fael(
         Method(
             'fael',
             stage=Stage.WEIGHT,
+            idle=_keeps_first_weights(beta, on['p_init'] == 'sizes'),
             init=init,
             revise=revise,
             score=log_of(lambda view: moved(view)[0]),
@@ -212,6 +227,16 @@ def fael(
             whole=True,
         )
     ]
+
+
+def _keeps_first_weights(beta: Any, by_size: bool) -> Idle:
+    def idle(setting: Setting) -> Effect | None:
+        if beta != 0 or not setting.everybody:
+            return None
+        reason = 'beta is 0, so that the first weights stay'
+        return setting.by_examples(reason) if by_size else setting.votes(reason)
+
+    return idle
 
 
 def _distances(updates: PyTree, distance: str) -> Array:

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import jax.numpy as jnp
 
 from fedjax_fair.core.hooks import LossFn, Reported
+from fedjax_fair.core.idle import Effect, Setting, zero_strength
 from fedjax_fair.core.masking import masked_mean
 from fedjax_fair.core.method import Aux, Context, Method, Stage, View
 from fedjax_fair.core.types import Array, Batch, Losses, PyTree, Variables, default_float
@@ -54,7 +55,7 @@ def logit_adjust(tau: NonNegative = 1.0) -> list[Method]:
 
         return with_prior
 
-    return [Method('logit_adjust', stage=Stage.EXAMPLE, loss=loss)]
+    return [Method('logit_adjust', stage=Stage.EXAMPLE, idle=zero_strength(tau, 'tau'), loss=loss)]
 
 
 @register.recipe
@@ -71,7 +72,8 @@ def salt(rho: NonNegative = 0.05, alpha: NonNegative = 0.1, schedule: Schedule =
     def gradient(ctx: Context, at: Any, params: PyTree) -> tuple:
         return gsam_gradient(at, params, _radius(rho, schedule, ctx), alpha)
 
-    return [Method('salt', stage=Stage.POINT, claims=(POINT,), grad=taken_by(gradient))]
+    idle = zero_strength(rho, 'rho')
+    return [Method('salt', stage=Stage.POINT, claims=(POINT,), idle=idle, grad=taken_by(gradient))]
 
 
 def client_sharpness(
@@ -135,9 +137,14 @@ def saga(
         new = sharpness_weights(view.reports['sharpness'], q, view.mask)
         return jnp.where(view.rows < 0, new, beta * new + (1 - beta) * view.rows)
 
+    def idle(setting: Setting) -> Effect | None:
+        remembers_alike = beta == 1 or setting.everybody  # cohorts of unequal size leave unequal weights behind
+        return setting.votes('q is 0') if q == 0 and remembers_alike else None
+
     return [
         Method(
             'saga',
+            idle=idle,
             init=no_weight_yet,
             probe=probe if at == 'global' else None,
             report=report if at == 'local' else None,

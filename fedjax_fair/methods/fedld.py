@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from fedjax_fair.core.hooks import LossFn
+from fedjax_fair.core.idle import zero_strength
 from fedjax_fair.core.local import WarmUp
 from fedjax_fair.core.method import Aux, Context, Method, Stage, View
 from fedjax_fair.core.tree import select, weighted_sum
@@ -38,7 +39,7 @@ def margin(lam: NonNegative = 0.03, kind: Literal['logits', 'softmax_batch', 'sq
     def penalty(ctx: Context, variables: Variables, batch: Batch, aux: Aux) -> Array:
         return lam * margin_penalty(aux.logits, kind, batch.mask)
 
-    return [Method('margin', stage=Stage.PENALTY, loss=plus(penalty))]
+    return [Method('margin', stage=Stage.PENALTY, idle=zero_strength(lam, 'lam'), loss=plus(penalty))]
 
 
 @register.recipe

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from fedjax_fair.core.idle import Effect, Setting
 from fedjax_fair.core.method import Method
 from fedjax_fair.core.types import Array, PyTree
 from fedjax_fair.options import Decay, Positive
@@ -51,7 +52,11 @@ def server_momentum(lr: Positive = 1.0, momentum: Decay = 0.9) -> list[Method]:
     2019.
     """
     chain = optax.chain(optax.trace(momentum), optax.scale_by_learning_rate(lr))
-    return [Method('server_momentum', server_opt=chain)]
+
+    def idle(setting: Setting) -> Effect | None:
+        return Effect('momentum is 0 and lr is 1') if momentum == 0 and lr == 1 else None
+
+    return [Method('server_momentum', idle=idle, server_opt=chain)]
 
 
 @register.recipe('fedadam', 'server_adam')

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import jax.numpy as jnp
 
-from fedjax_fair.core.hooks import Loss, LossFn, Reported
+from fedjax_fair.core.hooks import Idle, Loss, LossFn, Reported
+from fedjax_fair.core.idle import zero_strength
 from fedjax_fair.core.masking import masked_mean
 from fedjax_fair.core.method import Aux, Context, Method, Stage, View
 from fedjax_fair.core.tree import flat_rows
@@ -18,7 +19,7 @@ from fedjax_fair.options import NonNegative
 from fedjax_fair.registry import register
 
 
-def _with_prototypes(name: str, stage: Stage, loss: Loss) -> list[Method]:
+def _with_prototypes(name: str, stage: Stage, loss: Loss, idle: Idle | None = None) -> list[Method]:
     """A method whose clients send their classes' mean features and receive the means over clients.
 
     A client's prototype is the mean of the features seen during its last local epoch, every batch before its step; the
@@ -50,6 +51,7 @@ def _with_prototypes(name: str, stage: Stage, loss: Loss) -> list[Method]:
         Method(
             name,
             stage=stage,
+            idle=idle,
             init=init,
             start=start,
             loss=loss,
@@ -85,7 +87,8 @@ def fedproto(mu: NonNegative = 2.0) -> list[Method]:
     def pull(ctx: Context, variables: Variables, batch: Batch, aux: Aux) -> Array:
         return mu * _mean(ctx, batch, aux, prototype_distance)
 
-    return _with_prototypes('fedproto', Stage.TERM, plus(pull))
+    idle = zero_strength(mu, 'mu', first_round='the first round has no prototypes')
+    return _with_prototypes('fedproto', Stage.TERM, plus(pull), idle)
 
 
 @register.recipe

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from fedjax_fair.core.hooks import LossFn
+from fedjax_fair.core.idle import Effect, Setting
 from fedjax_fair.core.method import Aux, Context, Method, Stage, View
 from fedjax_fair.core.types import Array, Batch, PyTree, Variables
 from fedjax_fair.methods.personal import personal
@@ -42,7 +43,12 @@ def tilted_loss(tau: float = 1.0, lam: float = 1.0) -> list[Method]:
 
         return tilted
 
-    return [Method('tilted_loss', stage=Stage.BATCH, loss=loss)]
+    def idle(setting: Setting) -> Effect | None:
+        if tau == lam == 0:
+            return Effect('its tilts are 0')
+        return Effect('batches hold one example') if setting.local.batch_size == 1 else None
+
+    return [Method('tilted_loss', stage=Stage.BATCH, idle=idle, loss=loss)]
 
 
 @register.recipe
@@ -72,7 +78,11 @@ def tilted_server(
             updates, zero, q, steps=steps, step_size=step_size, distance=distance, weights=weights, mask=view.mask
         )
 
-    return [Method('tilted_server', score=one_vote_each, reduce=reduce)]
+    def idle(setting: Setting) -> Effect | None:
+        one_mean = q == 0 and steps == 1 and step_size == 0.5 and distance == 'sq'
+        return setting.votes('q is 0, and one step of 1/2 goes to the mean') if one_mean else None
+
+    return [Method('tilted_server', idle=idle, score=one_vote_each, reduce=reduce)]
 
 
 @register.recipe

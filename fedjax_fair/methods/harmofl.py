@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from fedjax_fair.core.hooks import Reported
+from fedjax_fair.core.idle import zero_strength
 from fedjax_fair.core.method import Context, Method, Stage, View
 from fedjax_fair.core.types import Array, PyTree, Run, Variables
 from fedjax_fair.errors import UserError
@@ -123,7 +124,7 @@ def perturb(alpha: NonNegative = 0.05) -> list[Method]:
     Reference: see :func:`amp_norm`, Eq. 6.
     """
     sam = taken_by(lambda ctx, at, params: sam_gradient(at, params, alpha))
-    return [Method('perturb', stage=Stage.POINT, claims=(POINT,), grad=sam)]
+    return [Method('perturb', stage=Stage.POINT, claims=(POINT,), idle=zero_strength(alpha, 'alpha'), grad=sam)]
 
 
 @register.recipe
@@ -152,4 +153,5 @@ def harmofl_release(alpha: NonNegative = 0.05, keep_optimizer: bool = True) -> l
 
 def _harmofl(harmonized: list[Method], alpha: Any, keep_optimizer: bool) -> list[Method]:
     local = {'keep_optimizer': keep_optimizer}
-    return [*harmonized, *(m._replace(local=local) for m in perturb(alpha)), *uniform()]
+    votes = [m._replace(idle=None) for m in uniform()]  # is what HarmoFL asks for, whatever it changes
+    return [*harmonized, *(m._replace(local=local) for m in perturb(alpha)), *votes]

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 
 from fedjax_fair.core import tree
 from fedjax_fair.core.hooks import Reported
+from fedjax_fair.core.idle import zero_strength
 from fedjax_fair.core.masking import masked_mean
 from fedjax_fair.core.method import Aux, Context, Method
 from fedjax_fair.core.types import Array, Batch, PyTree, Run, Variables
@@ -70,6 +71,7 @@ def moon(
     return [
         Method(
             'moon',
+            idle=zero_strength(mu, 'mu', first_round='in the first round clients have no past'),
             init=_init,
             loss=plus(contrast),
             report=_report,

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import optax
 
 from fedjax_fair.core.hooks import Reported
+from fedjax_fair.core.idle import Effect, Setting
 from fedjax_fair.core.local import make_optimizer
 from fedjax_fair.core.method import Aux, Context, Method, Stage, View
 from fedjax_fair.core.tree import select, weighted_sum
@@ -53,11 +54,16 @@ def personal(
     def observe(ctx: Context, scratch: PyTree, batch: Batch, aux: Aux, last: Array) -> PyTree:
         return _step(ctx, scratch, batch, mu, _rate(ctx, lr), implicit)
 
+    def idle(setting: Setting) -> Effect | None:
+        alone = mu == lr == 0 and start == 'own' and upload == serve == 'w'
+        return Effect('nothing pulls the personal models, mu is 0', 'local_only') if alone else None
+
     return [
         Method(
             'personal',
             stage=Stage.UPDATE,
             claims=(OWN_MODEL,),
+            idle=idle,
             init=row_of_the_model,
             start=begin,
             observe=observe,
@@ -108,4 +114,4 @@ def _mean_of_all(view: View, clients: PyTree) -> Variables:
 @register.recipe
 def local_only() -> list[Method]:
     """Every client trains its own model on its own data and deploys it; the shared model is there to compare."""
-    return personal(0.0)
+    return [method._replace(idle=None) for method in personal(0.0)]

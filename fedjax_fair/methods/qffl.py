@@ -8,7 +8,7 @@ import optax
 from fedjax_fair.core.hooks import Reported
 from fedjax_fair.core.method import Context, Method, View
 from fedjax_fair.core.types import Array, PyTree, Variables
-from fedjax_fair.methods.weighting import TINY, one_vote_each, power_of_loss
+from fedjax_fair.methods.weighting import TINY, equal_votes_at_zero, one_vote_each, power_of_loss
 from fedjax_fair.options import NonNegative
 from fedjax_fair.registry import register
 
@@ -23,7 +23,7 @@ def qfedavg(q: NonNegative = 1.0) -> list[Method]:
     Reference: Li et al., Fair Resource Allocation in Federated Learning, ICLR 2020, without the Lipschitz term of its
     step size, as wnn2000/FFL4MIA runs it. :func:`qffl` is the published form.
     """
-    return [Method('qfedavg', measures=('loss',), score=power_of_loss(q))]
+    return [Method('qfedavg', measures=('loss',), idle=equal_votes_at_zero(q, 'q'), score=power_of_loss(q))]
 
 
 @register.recipe
@@ -52,5 +52,13 @@ def qffl(q: NonNegative = 0.1) -> list[Method]:
         return total / jnp.maximum(total + jnp.sum(curvature), TINY)
 
     return [
-        Method('qffl', measures=('loss',), report=report, score=power_of_loss(q), scale=scale, statistics=one_vote_each)
+        Method(
+            'qffl',
+            measures=('loss',),
+            idle=equal_votes_at_zero(q, 'q'),
+            report=report,
+            score=power_of_loss(q),
+            scale=scale,
+            statistics=one_vote_each,
+        )
     ]

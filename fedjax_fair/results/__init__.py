@@ -11,12 +11,14 @@
 
 from fedjax_fair.results.evaluations import Curve, History, curve, evaluation_line, history, mean_score, series
 from fedjax_fair.results.facts import FACTS, git_commit, read_config, settings, versions, write_config
+from fedjax_fair.results.federation_facts import federation_facts
 from fedjax_fair.results.files import CONFIG, HISTORY, SUMMARY, holds_run, point_name, write_json
+from fedjax_fair.results.head import head_facts
 from fedjax_fair.results.prediction_file import Predictions, predictions
-from fedjax_fair.results.runs import Run, load, load_runs, score_of
+from fedjax_fair.results.runs import LeftOut, Run, load, load_readable, load_runs, run_folders, score_of
 from fedjax_fair.results.schema import MODEL_KINDS
 from fedjax_fair.results.summaries import SELECTIONS, summary, write_summary
-from fedjax_fair.results.tallies import costs, failure_lines
+from fedjax_fair.results.tallies import costs, failure_lines, failure_words
 
 __all__ = [
     'CONFIG',
@@ -27,21 +29,27 @@ __all__ = [
     'SUMMARY',
     'Curve',
     'History',
+    'LeftOut',
     'Predictions',
     'Run',
     'costs',
     'curve',
     'evaluation_line',
     'failure_lines',
+    'failure_words',
+    'federation_facts',
     'git_commit',
+    'head_facts',
     'history',
     'holds_run',
     'load',
+    'load_readable',
     'load_runs',
     'mean_score',
     'point_name',
     'predictions',
     'read_config',
+    'run_folders',
     'score_of',
     'series',
     'settings',

@@ -37,6 +37,8 @@ def read_text(path: pathlib.Path) -> str:
         return path.read_text(encoding='utf-8')
     except OSError as error:
         raise UserError(f'{path}: cannot be read ({error.strerror}); a run directory holds it when finished') from None
+    except UnicodeDecodeError:
+        raise UserError(f'{path}: is not a text file') from None
 
 
 def parse(text: str, place: Any) -> Any:

@@ -6,12 +6,12 @@ import dataclasses
 import pathlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from fedjax_fair.errors import UserError
 from fedjax_fair.results.evaluations import Line, history
 from fedjax_fair.results.facts import read_config
-from fedjax_fair.results.files import Folder
+from fedjax_fair.results.files import CONFIG, HISTORY, SUMMARY, Folder, holds_run
 from fedjax_fair.results.schema import MODEL_KINDS
 from fedjax_fair.results.summaries import summary
 
@@ -62,11 +62,56 @@ def load(folder: Folder) -> Run:
     return Run(path, config, history(path), summarised, summarised['recipe'])
 
 
+class LeftOut(NamedTuple):
+    """A run that cannot be reported, and why."""
+
+    path: pathlib.Path
+    reason: str
+
+    @property
+    def sentence(self) -> str:
+        """What users are told."""
+        return f'{self.path} is left out: {self.reason}'
+
+
+def run_folders(root: Folder) -> list[pathlib.Path]:
+    """All folders below one in which a run was started, finished or not."""
+    root = pathlib.Path(root)
+    done = {path.parent for path in root.rglob(SUMMARY)}
+    begun = {path.parent for path in root.rglob(CONFIG)}
+    return sorted(done | {path for path in begun if holds_run(path) or (path / HISTORY).exists()})
+
+
+def load_readable(folders: Iterable[Folder]) -> tuple[list[Run], list[LeftOut]]:
+    """The finished runs as :func:`load_runs` gives them, and those that are unfinished or cannot be read."""
+    runs, left_out = [], []
+    for path in map(pathlib.Path, folders):
+        try:
+            if not (path / SUMMARY).exists():
+                raise UserError(f'the run is not finished (no {SUMMARY}){_progress(path)}')
+            runs.append(load(path))
+        except UserError as error:
+            left_out.append(LeftOut(path, str(error).removeprefix(f'{path}/')))
+    return _labelled(runs), left_out
+
+
+def _progress(path: pathlib.Path) -> str:
+    """How far a run got, as far as its files tell."""
+    try:
+        return f'; its last evaluation is of round {history(path)[-1]["round"]} of {read_config(path)["rounds"]}'
+    except (UserError, KeyError):
+        return ''
+
+
 def load_runs(folders: Iterable[Folder]) -> list[Run]:
     """Finished runs with labels: the recipe, then also the model, then also the directory, as far as needed."""
     runs = [load(folder) for folder in folders]
     if not runs:
         raise UserError('run_dirs must name at least one run directory, got none')
+    return _labelled(runs)
+
+
+def _labelled(runs: list[Run]) -> list[Run]:
     for name in ('model', 'directory'):
         shared = Counter((run.scenario, run.label) for run in runs)
         extra = [run.summary['model'] if name == 'model' else run.path.resolve().name for run in runs]

@@ -3,7 +3,9 @@
 config.json    every setting, and beside them the facts of :data:`~fedjax_fair.results.facts.FACTS`
 metrics.jsonl  a line per evaluation and seed: ``round``, ``seed``, ``train_loss`` and, for every kind of model that was
                evaluated, the numbers of :func:`~fedjax_fair.metrics.summarise`
-summary.json   for every kind of model mean and deviation over seeds of these numbers, or None; what was run, and costs
+summary.json   for every kind of model mean and deviation over seeds of these numbers, or None; what was run, and costs;
+               what :func:`~fedjax_fair.results.federation_facts` says; and ``remarks``, the parts of the recipe without
+               an effect of their own, each as :class:`~fedjax_fair.core.idle.IdlePart`
 """
 
 from __future__ import annotations
@@ -11,26 +13,45 @@ from __future__ import annotations
 from typing import Any
 
 from fedjax_fair.core.evaluate import MODEL_KINDS
+from fedjax_fair.core.idle import IdlePart
 from fedjax_fair.errors import UserError
 
 CONFIG_FIELDS = {'recipe': str, 'scenario': str}
 LINE_FIELDS = {'round': int, 'seed': int, 'global': dict}
-SUMMARY_FIELDS = {'recipe': str, 'scenario': str, 'model': str, 'rounds': int, 'groups': list, 'global': dict}
+SUMMARY_FIELDS = {
+    'recipe': str,
+    'scenario': str,
+    'model': str,
+    'rounds': int,
+    'groups': list,
+    'global': dict,
+    'remarks': list,
+    'problems': list,
+}
+SINCE: dict[str, Any] = {
+    'score': 'accuracy',
+    'tests': None,
+    'chance': None,
+    'problems': [],
+    'remarks': [],
+}  # what older ones lack
+REMARK_FIELDS = dict.fromkeys(IdlePart._fields, str)
 STATISTICS = ('avg', 'std', 'worst', 'client_std', 'client_worst_10pct')
 
 
 def modern_summary(summary: Any) -> Any:
     """A summary as it is written today.
 
-    Older ones call the global model ``metrics``, and those from before there were tasks do not name the score.
+    Older ones call the global model ``metrics``. Those from before there were tasks do not name the score, and they say
+    less of the data.
 
-    >>> modern_summary({'rounds': 5, 'metrics': {'avg': 1}})
-    {'rounds': 5, 'global': {'avg': 1}, 'score': 'accuracy'}
+    >>> modern = modern_summary({'rounds': 5, 'metrics': {'avg': 1}})
+    >>> modern['global'], modern['score'], modern['remarks']
+    ({'avg': 1}, 'accuracy', [])
     """
     if not isinstance(summary, dict):
         return summary
-    renamed = {'global' if name == 'metrics' else name: value for name, value in summary.items()}
-    return renamed if 'score' in renamed else {**renamed, 'score': 'accuracy'}
+    return SINCE | {'global' if name == 'metrics' else name: value for name, value in summary.items()}
 
 
 def checked(record: Any, fields: dict[str, Any], place: Any) -> dict[str, Any]:
@@ -48,6 +69,8 @@ def checked(record: Any, fields: dict[str, Any], place: Any) -> dict[str, Any]:
 def checked_summary(summary: Any, place: Any) -> dict[str, Any]:
     """A summary of today after refusing one that is not whole."""
     checked(summary, SUMMARY_FIELDS, place)
+    for remark in summary['remarks']:
+        checked(remark, REMARK_FIELDS, f"{place}: field 'remarks'")
     for kind in MODEL_KINDS:
         if summary.get(kind) is not None:
             _check_result(summary[kind], kind, summary, place)

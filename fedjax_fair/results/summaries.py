@@ -24,7 +24,7 @@ def write_summary(
 ) -> dict[str, Any]:
     """Scores averaged over the last k evaluations (or the best one), then mean and deviation over seeds.
 
-    ``settings`` are those of config.json, ``more`` are costs and pictures.
+    ``settings`` are those of config.json, ``more`` are costs, pictures, remarks and facts of the federation.
     """
     seeds = settings['seeds']
     best = [log.best(seed) for seed in seeds] if settings['select'] == 'best_validation' else None

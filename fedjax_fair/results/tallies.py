@@ -27,17 +27,27 @@ def costs(tallies: Mapping[str, Any], lanes: slice, rounds: int) -> dict[str, An
     }
 
 
+FAILURES = {
+    'dropped': 'times a client dropped out',
+    'non_finite': 'times a client failed with a non-finite update, which was left out',
+    'empty_rounds': 'rounds were empty and left the model unchanged',
+}
+
+
+def failure_words(failures: Mapping[str, Any]) -> str:
+    """What went wrong in a run; nothing where all went well.
+
+    >>> failure_words({'dropped': 3, 'non_finite': 0, 'empty_rounds': 1})
+    '3 times a client dropped out, 1 rounds were empty and left the model unchanged'
+    """
+    return ', '.join(f'{count} {FAILURES.get(name, name)}' for name, count in failures.items() if count)
+
+
 def failure_lines(summaries: Sequence[Mapping[str, Any]], points: Sequence[Mapping[str, float]]) -> list[str]:
     """One line for every run in which something went wrong, for the end of the terminal's output."""
     lines = []
     for summary, point in zip(summaries, points, strict=True):
-        failures = summary['failures']
-        counts = [
-            (failures['dropped'], 'times a client dropped out'),
-            (failures['non_finite'], 'times a client failed with a non-finite update, which was left out'),
-            (failures['empty_rounds'], 'rounds were empty and left the model unchanged'),
-        ]
-        told = ', '.join(f'{count} {what}' for count, what in counts if count)
+        told = failure_words(summary['failures'])
         where = ''.join(f'{name}={value:g}, ' for name, value in point.items())
         seeds = f'{len(summary["seeds"])} seeds of ' if len(summary['seeds']) > 1 else ''
         if told:

@@ -72,6 +72,7 @@ class _Runner:
     ):
         self.experiment, self.config, self.out, self.folders = experiment, experiment.config, out, folders
         self.model = model_name(self.config, experiment.federation)
+        self.facts = results.federation_facts(experiment.federation, experiment.task.score)
         self.done, self.quiet, self.traced = 0, quiet, traced
         self.tallies: dict[str, Any] = {'seconds': 0.0, 'compile_seconds': 0.0, 'sums': {}}
         self.evaluators: dict[str, Any] = {}
@@ -97,7 +98,7 @@ class _Runner:
         title = f'{self.config.recipe} on {self.experiment.federation.name}'
         display = Display(title, self.config.rounds, self.done, quiet=self.quiet)
         with StopFlag() as stop, display, contextlib.closing(self.supply):
-            for note in (*self.experiment.notes, *filter(None, [self.plan.note])):
+            for note in (*self._head(), *self.experiment.notes, *filter(None, [self.plan.note])):
                 display.say(note)
             self._rounds(stop, display)
             if self.done < self.config.rounds:
@@ -109,6 +110,12 @@ class _Runner:
         for line in results.failure_lines(summaries, self.experiment.points):
             display.warn(line)
         return summaries
+
+    def _head(self) -> list[str]:
+        """What is run, in a few lines, as tables and reports show it."""
+        federation = self.experiment.federation
+        facts = {'scenario': federation.name, 'clients': federation.num_clients, **self.facts}
+        return list(results.head_facts(self.config.recorded(self.model), facts).values())
 
     def _rounds(self, stop: StopFlag, display: Display) -> None:
         if self.done == self.config.rounds:
@@ -249,7 +256,9 @@ class _Runner:
             state = jax.tree.map(lambda leaf, lane=number * count: leaf[lane], self.states)
             kinds = (*self.experiment.kinds, 'adapted')
             costs |= {'predictions_bytes': self.kept[number].finish(kinds, history)}
-            facts = costs | {'pictures': draw_overlays(self.experiment.federation, self._classes, state, folder)}
+            pictures = draw_overlays(self.experiment.federation, self._classes, state, folder)
+            idle = [part._asdict() for part in self.experiment.idle[number]]
+            facts = costs | self.facts | {'pictures': pictures, 'remarks': idle}
             score, federation = self.experiment.task.score, self.experiment.federation
             settings = config.recorded(self.model)
             summaries.append(results.write_summary(folder, settings, federation, history, score, facts))

@@ -13,6 +13,7 @@ from fedjax_fair import registry
 from fedjax_fair.core import Local, build
 from fedjax_fair.core.client_map import ClientMap
 from fedjax_fair.core.evaluate import personalises
+from fedjax_fair.core.idle import IdlePart
 from fedjax_fair.core.types import Algorithm, Model, Outliers, Task, default_float
 from fedjax_fair.data import Federation
 from fedjax_fair.data.augment import Augment, blends, make_augment
@@ -29,13 +30,16 @@ from fedjax_fair.training.devices import available_devices, maps_of, placement
 from fedjax_fair.training.federations import load_federation
 from fedjax_fair.training.grid import check_not_fixed, check_points
 from fedjax_fair.training.network import build_model, starting_weights
-from fedjax_fair.training.notes import notes_of
+from fedjax_fair.training.notes import idle_notes, idle_of, notes_of
 from fedjax_fair.training.program import Lane, Program, make_lanes, make_program
 
 
 @dataclasses.dataclass(frozen=True)
 class Experiment:
-    """A checked experiment: lanes are all points of the grid times all seeds, points slowest."""
+    """A checked experiment: lanes are all points of the grid times all seeds, points slowest.
+
+    ``idle`` are the parts of the recipe without an effect of their own, for every point.
+    """
 
     config: Config
     points: tuple[dict[str, float], ...]
@@ -46,6 +50,7 @@ class Experiment:
     program: Program
     lanes: Lane
     kinds: tuple[str, ...]
+    idle: tuple[tuple[IdlePart, ...], ...]
     notes: tuple[str, ...]
     storage: Storage
 
@@ -72,7 +77,8 @@ def prepare(config: Config, points: Sequence[Mapping[str, float]] = ({},)) -> Ex
     algorithm = factory({})
     check_not_fixed(points, algorithm)
     storage = choose_storage(config.examples, config.rows, federation, algorithm, cohort, count)
-    where = (storage.describe(),) * storage.streams
+    where, idle = (storage.describe(),) * storage.streams, idle_of(config, points, algorithm, cohort)
+    notes = (*notes_of(_local(config, {}), federation, algorithm), *idle_notes(points, idle), *where, *start.notes)
     return Experiment(
         config=config,
         points=tuple(dict(point) for point in points),
@@ -83,7 +89,8 @@ def prepare(config: Config, points: Sequence[Mapping[str, float]] = ({},)) -> Ex
         program=_program(config, factory, sampler, clients, lanes, start),
         lanes=make_lanes(points, config.seeds),
         kinds=('global', 'deployed') if personalises(methods) else ('global',),
-        notes=(*notes_of(_local(config, {}), federation, algorithm), *where, *start.notes),
+        idle=idle,
+        notes=notes,
         storage=storage,
     )
 
