@@ -16,7 +16,7 @@ from fedjax_fair.cli.check_method import check_method
 from fedjax_fair.cli.help import HELP, help_text
 from fedjax_fair.cli.mistakes import fail, one_line, reader_may_leave
 from fedjax_fair.errors import UserError
-from fedjax_fair.report import load_runs, make_table, to_rich, write_report
+from fedjax_fair.report import head_of, load_runs, make_table, remarks_of, to_rich, write_report
 from fedjax_fair.results import point_name
 from fedjax_fair.training import Config, Interrupted, checked, use_compilation_cache, use_host_devices
 from fedjax_fair.training import compare as run_all
@@ -70,10 +70,11 @@ def report(values: flags.FlagValues, hyper: dict[str, str]) -> None:
     if values.out is None or not pathlib.Path(values.out).is_dir():
         raise UserError(f'`out`={values.out} must be a directory with results')
     out = pathlib.Path(values.out)
-    folders = sorted(path.parent for path in out.rglob(results.SUMMARY))
-    if not folders:
-        raise UserError(f'`out`={out} holds no finished run (no {results.SUMMARY})')
-    _show(folders, out)
+    runs, left_out = results.load_readable(results.run_folders(out))
+    if not runs:
+        why = f': {left_out[0].sentence}' if left_out else f' (no {results.SUMMARY})'
+        raise UserError(f'`out`={out} holds no finished run{why}')
+    _show([run.path for run in runs], out, left_out)
 
 
 COMMANDS: dict[str, Callable[[flags.FlagValues, dict[str, str]], int | None]] = {
@@ -169,9 +170,18 @@ def _train(config: Config, out: pathlib.Path, values: flags.FlagValues, points: 
     )
 
 
-def _show(folders: Sequence[pathlib.Path], out: pathlib.Path) -> None:
+def _show(folders: Sequence[pathlib.Path], out: pathlib.Path, left_out: Sequence[results.LeftOut] = ()) -> None:
+    """Print the table with what it is about above it and remarks below it, and write the report."""
     console = Console()
     if not console.is_terminal:  # a file or a pipe has room for all columns
         console = Console(width=240)
-    console.print(to_rich(make_table(load_runs(folders)), width=console.width))
-    print(f'report: {write_report(folders, out)}')
+    runs = load_runs(folders)
+    _print_lines(console, head_of(runs))
+    console.print(to_rich(make_table(runs), width=console.width))
+    _print_lines(console, [*remarks_of(runs), *(run.sentence for run in left_out)])
+    print(f'report: {write_report(folders, out, left_out)}')
+
+
+def _print_lines(console: Console, lines: Sequence[str]) -> None:
+    for line in lines:
+        console.print(line, highlight=False, markup=False, soft_wrap=True)

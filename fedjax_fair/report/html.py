@@ -10,9 +10,11 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from fedjax_fair.report.head import head_of
 from fedjax_fair.report.page import GUIDE, STYLE
+from fedjax_fair.report.remarks import remarks_of, with_remarks
 from fedjax_fair.report.table import Table, cell_text, differs, make_table, row_names, to_csv, to_markdown
-from fedjax_fair.results import MODEL_KINDS, Run, load_runs, score_of
+from fedjax_fair.results import MODEL_KINDS, LeftOut, Run, load_runs, score_of
 from fedjax_fair.viz import figures as draw
 from fedjax_fair.viz import save
 
@@ -22,21 +24,24 @@ if TYPE_CHECKING:
 DPI = 160  # for screens and slides
 
 
-def write_report(run_dirs: Iterable[str | pathlib.Path], out: str | pathlib.Path) -> pathlib.Path:
+def write_report(
+    run_dirs: Iterable[str | pathlib.Path], out: str | pathlib.Path, left_out: Sequence[LeftOut] = ()
+) -> pathlib.Path:
     """Write report.html, table.md, table.csv and the figures as PNG into ``out``; returns the path of report.html.
 
     Args:
         run_dirs: directories of finished runs, of one or several scenarios.
         out: a directory, made if need be.
+        left_out: runs that the page names as left out, and why.
     """
     runs, out = load_runs(run_dirs), pathlib.Path(out)
     out.mkdir(parents=True, exist_ok=True)
     table = make_table(runs)
-    (out / 'table.md').write_text(to_markdown(table), encoding='utf-8')
+    (out / 'table.md').write_text(with_remarks(to_markdown(table), runs), encoding='utf-8')
     (out / 'table.csv').write_text(to_csv(table), encoding='utf-8')
     scenarios = list(dict.fromkeys(run.scenario for run in runs))
     sections = [_scenario(scenario, [r for r in runs if r.scenario == scenario], out) for scenario in scenarios]
-    parts = [_header(runs, scenarios), _warnings(runs), *sections, GUIDE, _costs(runs), _settings(runs)]
+    parts = [_header(runs, scenarios), _left_out(left_out), *sections, GUIDE, _costs(runs), _settings(runs)]
     page = out / 'report.html'
     page.write_text(_page(f'Results: {", ".join(scenarios)}', parts), encoding='utf-8')
     return page
@@ -59,23 +64,28 @@ def _header(runs: Sequence[Run], scenarios: Sequence[str]) -> str:
     return f'<header><h1>Fair federated learning: results</h1><p class="lead">{" · ".join(facts)}</p></header>'
 
 
-def _warnings(runs: Sequence[Run]) -> str:
-    """What went wrong in a run, said before its numbers."""
-    lines = []
-    for run in runs:
-        failures = {name: count for name, count in (run.summary.get('failures') or {}).items() if count}
-        if failures:
-            told = ', '.join(f'{escape(str(name)).replace("_", " ")}: {escape(str(n))}' for name, n in failures.items())
-            lines.append(f'<li><b>{escape(run.label)}</b> ({escape(run.scenario)}): {told}</li>')
-    return f'<aside><b>Failures during training</b><ul>{"".join(lines)}</ul></aside>' if lines else ''
+def _left_out(runs: Sequence[LeftOut]) -> str:
+    """Runs that the page does not show, said before all numbers."""
+    return f'<aside><b>Runs left out</b>{_list([run.sentence for run in runs])}</aside>' if runs else ''
+
+
+def _remarks(runs: Sequence[Run]) -> str:
+    """What a reader must know before believing the table."""
+    sentences = remarks_of(runs)
+    return f'<aside class="remarks"><b>Remarks</b>{_list(sentences)}</aside>' if sentences else ''
+
+
+def _list(sentences: Sequence[str]) -> str:
+    return f'<ul>{"".join(f"<li>{escape(sentence)}</li>" for sentence in sentences)}</ul>'
 
 
 def _scenario(scenario: str, runs: Sequence[Run], out: pathlib.Path) -> str:
     table = make_table(runs)
     figures = ''.join(_figure(figure, name, caption, scenario, out) for name, caption, figure in _figures(runs))
     figures += ''.join(_pictures(run) for run in runs)
-    title = f'<h2>{escape(scenario)}</h2>'
-    return f'<section>{title}{_table(table)}{_legend(table)}<div class="figures">{figures}</div></section>'
+    title = f'<h2>{escape(scenario)}</h2><p class="note">{"<br>".join(map(escape, head_of(runs)))}</p>'
+    below = f'{_legend(table)}{_remarks(runs)}<div class="figures">{figures}</div>'
+    return f'<section>{title}{_table(table)}{below}</section>'
 
 
 def _figures(runs: Sequence[Run]) -> list[tuple[str, str, Figure]]:

@@ -11,6 +11,7 @@ h2 { font-size: 19px; margin: 0 0 12px; }
 section, aside { background: white; border: 1px solid var(--line); border-radius: 10px; padding: 22px 24px;
   margin: 0 0 22px; }
 aside { border-color: #e0a458; background: #fff8ec; }
+.remarks { margin: 16px 0 0; padding: 12px 18px; font-size: 14px; }
 aside ul { margin: 6px 0 0; padding-left: 20px; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 14px; }

@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from fedjax_fair.report.remarks import did_not_learn
 from fedjax_fair.results import Run, score_of
 
 MOST_GROUPS = 8  # more group columns than this do not fit a page
@@ -58,12 +59,16 @@ class Table(NamedTuple):
 
 
 def make_table(runs: Sequence[Run]) -> Table:
-    """The table of runs, those of one scenario together; the best value of a column is marked within a scenario."""
+    """The table of runs, those of one scenario together; the best value of a column is marked within a scenario.
+
+    Models that did not learn (:func:`~fedjax_fair.report.remarks.did_not_learn`) are never marked.
+    """
     scenarios = list(dict.fromkeys(run.scenario for run in runs))
     ordered = [run for scenario in scenarios for run in runs if run.scenario == scenario]
     columns = tuple(c for c in _columns(ordered) if any(c.cell(run).mean is not None for run in ordered))
     rows = [Row(run.scenario, run.label, tuple(c.cell(run) for c in columns)) for run in ordered]
-    return Table(columns, tuple(_mark_best(columns, rows)), len(scenarios) > 1)
+    learned = [not did_not_learn(run) for run in ordered]
+    return Table(columns, tuple(_mark_best(columns, rows, learned)), len(scenarios) > 1)
 
 
 def cell_text(column: Column, cell: Cell) -> str:
@@ -205,11 +210,14 @@ def differs(run: Run, kind: str) -> bool:
     return not np.allclose(own, shared, atol=1e-6, equal_nan=True)
 
 
-def _mark_best(columns: Sequence[Column], rows: Sequence[Row]) -> list[Row]:
-    """Mark the best value of each column among the rows of each scenario, and what reads the same; none if all do."""
+def _mark_best(columns: Sequence[Column], rows: Sequence[Row], learned: Sequence[bool]) -> list[Row]:
+    """Mark the best value of each column among the rows of each scenario, and what reads the same; none if all do.
+
+    A model that did not learn is best in nothing.
+    """
     grid = [list(row.cells) for row in rows]
     for scenario in dict.fromkeys(row.scenario for row in rows):
-        members = [i for i, row in enumerate(rows) if row.scenario == scenario]
+        members = [i for i, row in enumerate(rows) if row.scenario == scenario and learned[i]]
         for c, column in enumerate(columns):
             shown = {i: round(mean, column.digits) for i in members if (mean := grid[i][c].mean) is not None}
             if len(set(shown.values())) > 1:
