@@ -83,7 +83,7 @@ def _scenario(scenario: str, runs: Sequence[Run], out: pathlib.Path) -> str:
     table = make_table(runs)
     figures = ''.join(_figure(figure, name, caption, scenario, out) for name, caption, figure in _figures(runs))
     figures += ''.join(_pictures(run) for run in runs)
-    title = f'<h2>{escape(scenario)}</h2><p class="note">{"<br>".join(map(escape, head_of(runs)))}</p>'
+    title = f'<h2>{escape(scenario)}</h2>' + ''.join(f'<p class="head">{escape(line)}</p>' for line in head_of(runs))
     below = f'{_legend(table)}{_remarks(runs)}<div class="figures">{figures}</div>'
     return f'<section>{title}{_table(table)}{below}</section>'
 

@@ -22,6 +22,7 @@ thead th { color: var(--soft); font-weight: 600; border-bottom: 2px solid var(--
 tbody th { font-weight: 600; }
 tbody tr:hover { background: #f5f9fc; }
 .best { color: var(--accent); font-weight: 700; }
+.head { color: var(--soft); margin: 0; }
 .note { color: var(--soft); font-size: 13px; margin: 12px 0 0; }
 .figures { display: flex; flex-wrap: wrap; gap: 20px; margin-top: 20px; justify-content: center; }
 figure { margin: 0; flex: 1 1 480px; max-width: 100%; text-align: center; }

@@ -112,10 +112,11 @@ class _Runner:
         return summaries
 
     def _head(self) -> list[str]:
-        """What is run, in a few lines, as tables and reports show it."""
-        federation = self.experiment.federation
+        """What is run, in a few lines, as tables and reports show it; what a grid varies is left out."""
+        federation, swept = self.experiment.federation, self.experiment.points[0]
         facts = {'scenario': federation.name, 'clients': federation.num_clients, **self.facts}
-        return list(results.head_facts(self.config.recorded(self.model), facts).values())
+        settings = {name: value for name, value in self.config.recorded(self.model).items() if name not in swept}
+        return list(results.head_facts(settings, facts).values())
 
     def _rounds(self, stop: StopFlag, display: Display) -> None:
         if self.done == self.config.rounds:

@@ -72,6 +72,20 @@ def test_report_is_drawn_again(compared, command):
     assert again.out == found.out
 
 
+def test_report_names_runs_that_it_leaves_out_and_goes_on(compared, command, tmp_path):
+    out = tmp_path / 'runs'
+    shutil.copytree(compared[0], out)
+    (out / 'fedprox' / 'summary.json').unlink()
+    found = command('report', f'--out={out}')
+    assert found.code == 0
+    said = f'{out / "fedprox"} is left out: the run is not finished'
+    assert said in found.out and said in (out / 'report.html').read_text()
+    assert not re.search(r'^ *fedprox ', found.out, re.MULTILINE)
+    (out / 'fedavg' / 'config.json').write_text('{')
+    found = command('report', f'--out={out}')
+    assert found.code == 2 and f'holds no finished run: {out / "fedavg"} is left out: config.json' in found.err
+
+
 def test_run_repeated_from_its_config_json(compared, command, tmp_path):
     out, _ = compared
     kept, again = out / 'fedprox', tmp_path / 'again'

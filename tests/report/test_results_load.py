@@ -146,6 +146,38 @@ def test_series_has_an_axis_for_seeds_and_rounds(make_run):
     assert some.shape == (2, 2, 2) and np.isnan(some[:, 0]).all() and (some[:, 1] == [1, 2]).all()
 
 
+def test_runs_that_cannot_be_reported_are_left_out_with_the_reason(make_run, tmp_path):
+    good, half, broken, bytes_ = (make_run(name, directory=name) for name in ('good', 'half', 'broken', 'bytes'))
+    (half / 'summary.json').unlink()
+    edit(broken / 'summary.json', lambda record: record.pop('rounds'))
+    (bytes_ / 'metrics.jsonl').write_bytes(b'\xff\xfe')
+    (tmp_path / 'other').mkdir()
+    (tmp_path / 'other' / 'config.json').write_text('{}')  # of something else
+    folders = results.run_folders(tmp_path)
+    assert folders == sorted([good, half, broken, bytes_])
+    runs, left_out = results.load_readable(folders)
+    assert [run.path for run in runs] == [good]
+    assert [one.sentence for one in left_out] == [
+        f"{broken} is left out: summary.json: lacks field 'rounds'",
+        f'{bytes_} is left out: metrics.jsonl: is not a text file',
+        f'{half} is left out: the run is not finished (no summary.json); its last evaluation is of round 50 of 50',
+    ]
+
+
+def test_a_run_that_was_just_started_is_left_out_too(make_run):
+    path = make_run()
+    for name in ('summary.json', 'metrics.jsonl'):
+        (path / name).unlink()
+    ((_, reason),) = results.load_readable([path])[1]
+    assert reason == 'the run is not finished (no summary.json)'
+
+
+def test_remarks_of_a_summary_are_checked(make_run):
+    path = make_run(summary_changes={'remarks': [{'part': 'fedbn'}]})
+    with pytest.raises(UserError, match=r"summary.json: field 'remarks': lacks field 'subject'"):
+        results.load(path)
+
+
 def test_a_folder_holds_a_run_when_its_config_names_a_recipe(make_run, tmp_path):
     assert results.holds_run(make_run()) and not results.holds_run(tmp_path)
     (tmp_path / 'config.json').write_text('[1, 2]')
