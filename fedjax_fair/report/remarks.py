@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from fedjax_fair.core.idle import IdlePart
 from fedjax_fair.report.head import head_of
 from fedjax_fair.report.identical import identical_sentences
-from fedjax_fair.report.training_remarks import overfits, stands_still
+from fedjax_fair.report.training_remarks import loss_stands_still, overfits, scores_stand_still
 from fedjax_fair.results import Run, failure_words
 
 ROUNDING = 1e-6  # scores are computed in 32 bits
@@ -63,8 +63,8 @@ def _remarks(run: Run) -> list[str]:
         told.append(f'{run.label} did not learn: {_not_above(run, "global")}')
     if did_not_learn(run, 'deployed') and _average(run, 'deployed') != _average(run, 'global'):
         told.append(f'the models that clients of {run.label} use did not learn: {_not_above(run, "deployed")}')
-    if still := stands_still(run):
-        told.append(f'{run.label}: {still}; {_why_still(run)}')
+    if still := loss_stands_still(run) or scores_stand_still(run):
+        told.append(f'{run.label}: {still}; {_blame(run)}')
     if fitted := overfits(run):
         told.append(f'{run.label} over-fits: {fitted}')
     for part in (IdlePart(**remark) for remark in run.summary['remarks']):
@@ -78,9 +78,10 @@ def _not_above(run: Run, kind: str) -> str:
     return f'AVG {average:.1f} % is not above {CONSTANT.get(run.score, "guessing")} ({chance:.1f} %)'
 
 
-def _why_still(run: Run) -> str:
+def _blame(run: Run) -> str:
+    """Why training stands still: what has learned something may simply be done."""
     lr = run.config.get('lr')
     rate = 'the learning rate' if lr is None else f'the learning rate {lr:g}'
-    if did_not_learn(run):
+    if did_not_learn(run) and loss_stands_still(run):
         return f'{rate} trains nothing'
-    return f'{rate} is too small or too large, or training was over by then'
+    return f'{rate} may be too small or too large, or training was over by then'

@@ -19,7 +19,7 @@ def head_facts(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[st
     >>> for line in head_facts(settings, facts).values():
     ...     print(line)
     data: npz:scans, split_by=site
-    2 clients; 2 test sets: a 40 examples (4 patients), b 25 examples (5 patients)
+    2 clients; 2 test sets: a (40 examples, 4 patients), b (25 examples, 5 patients)
     network mlp; 5 rounds; 2 seeds: 0, 1
     local training: learning rate 0.1
     """
@@ -48,8 +48,8 @@ def _tests(tests: Mapping[str, Any] | None) -> str:
         return f'{_counted(len(examples), "test set")} of {_range(examples)} examples{held}'
     if not patients and len(set(examples)) == 1:
         return f'{_counted(len(examples), "test set")} of {_counted(examples[0], "example")}: {", ".join(names)}'
-    of = [f' ({_counted(n, "patient")})' for n in patients] if patients else [''] * len(examples)
-    each = [f'{name} {_counted(n, "example")}{own}' for name, n, own in zip(names, examples, of, strict=True)]
+    of = [f', {_counted(n, "patient")}' for n in patients] if patients else [''] * len(examples)
+    each = [f'{name} ({_counted(n, "example")}{own})' for name, n, own in zip(names, examples, of, strict=True)]
     return f'{_counted(len(examples), "test set")}: {", ".join(each)}'
 
 

@@ -17,6 +17,7 @@ from fedjax_fair.results import point_name
 from fedjax_fair.training.config import Config
 
 Point = Mapping[str, float]
+SHOWN_POINTS = 3  # of a grid, that a note names
 
 
 def notes_of(local: Local, federation: Federation, algorithm: Algorithm) -> tuple[str, ...]:
@@ -58,7 +59,9 @@ def idle_notes(points: Sequence[Point], idle: Sequence[Sequence[IdlePart]]) -> l
     for point, parts in zip(points, idle, strict=True):
         for part in parts:
             told.setdefault(part.sentence, []).append(point_name(point))
-    return [
-        sentence if len(names) == len(points) else f'{sentence} (at {"; ".join(names)})'
-        for sentence, names in told.items()
-    ]
+    return [sentence + _at(names) * (len(names) < len(points)) for sentence, names in told.items()]
+
+
+def _at(names: Sequence[str]) -> str:
+    more = '; ...' if len(names) > SHOWN_POINTS else ''
+    return f' (at {"; ".join(names[:SHOWN_POINTS])}{more})'

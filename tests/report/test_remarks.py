@@ -7,7 +7,7 @@ import pytest
 
 from fedjax_fair import report, results
 from fedjax_fair.metrics import summarise
-from fedjax_fair.report.training_remarks import overfits, stands_still
+from fedjax_fair.report.training_remarks import loss_stands_still, overfits, scores_stand_still
 
 REMARK = {'part': 'fedbn', 'subject': 'fedbn', 'reason': 'no batch norm', 'same_as': 'fedavg'}
 
@@ -167,29 +167,38 @@ def test_over_fitting_is_a_test_loss_that_rises_far_above_the_train_loss(make_ru
 
 
 @pytest.mark.parametrize(
-    ('train', 'scores', 'expected'),
+    ('train', 'expected'),
     [
-        ([2.3, 2.3, 2.295], None, 'the train loss is 2.3 after round 5 and 2.29 at the end'),
-        ([2.3, 2.4, 2.5], None, 'the train loss is 2.3 after round 5 and 2.5 at the end'),
-        ([2.3, 2.2, 2.1], [0.1, 0.2, 0.1], 'all clients have the same scores after round 5 and at the end'),
-        ([2.3, 2.2, 2.1], [1.0, 1.0, 1.0], ''),  # perfect from the start
-        ([2.3, 2.2, 2.1], None, ''),
-        ([2.3], None, ''),
+        ([2.3, 2.3, 2.295], 'the train loss is 2.3 after round 5 and 2.29 at the end'),
+        ([2.3, 2.4, 2.5], 'the train loss is 2.3 after round 5 and 2.5 at the end'),
+        ([2.3, 2.2, 2.1], ''),
+        ([2.3, 2.2, None], ''),
+        ([2.3], ''),
     ],
 )
-def test_training_that_stands_still_is_noticed(make_run, train, scores, expected):
-    run = with_losses(make_run(seeds=1, groups=()), train, [1.0] * len(train), scores)
-    assert stands_still(run) == expected
+def test_a_train_loss_that_stands_still_is_noticed(make_run, train, expected):
+    run = with_losses(make_run(seeds=1, groups=()), train, [1.0] * len(train))
+    assert loss_stands_still(run) == expected
+
+
+@pytest.mark.parametrize(('scores', 'told'), [([0.1, 0.2, 0.1], True), ([0.1, 0.2, 0.3], False), ([1.0] * 3, False)])
+def test_scores_that_stand_still_are_noticed_unless_they_are_perfect(make_run, scores, told):
+    run = with_losses(make_run(seeds=1, groups=()), [2.3, 2.2, 2.1], [1.0] * 3, scores)
+    assert bool(scores_stand_still(run)) == told
 
 
 @pytest.mark.parametrize(
-    ('level', 'blamed'),
-    [(0.99, 'learning rate 1e-06 trains nothing'), (0.1, 'is too small or too large, or training was over by then')],
+    ('level', 'last', 'blamed'),
+    [
+        (0.99, 2.3, 'learning rate 1e-06 trains nothing'),
+        (0.1, 2.3, 'may be too small or too large, or training was over by then'),
+        (0.99, 1.3, 'may be too small or too large, or training was over by then'),  # it trains, scores do not show it
+    ],
 )
-def test_the_learning_rate_is_blamed_where_nothing_was_learned(make_run, level, blamed):
+def test_the_learning_rate_is_blamed_where_nothing_was_learned(make_run, level, last, blamed):
     changes = {'chance': {'global': level, 'own': level}}
     path = make_run(seeds=1, groups=(), summary_changes=changes, config_changes={'lr': 1e-6})
-    run = with_losses(path, [2.3, 2.3], [2.3, 2.3])
+    run = with_losses(path, [2.3, last], [2.3, 2.3], [0.2, 0.2])
     assert any(sentence.endswith(blamed) for sentence in report.remarks_of([run]))
 
 

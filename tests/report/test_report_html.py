@@ -91,7 +91,7 @@ def test_remarks_and_runs_left_out_are_told_in_all_dresses(make_run, tmp_path):
 def test_the_head_of_a_table_says_what_was_run(make_run, tmp_path):
     tests = {'names': list('ab'), 'examples': [30, 40], 'patients': None}
     path = make_run(seeds=2, rounds=10, summary_changes={'clients': 20, 'tests': tests}, config_changes={'lr': 0.5})
-    lines = ['20 clients; 2 test sets: a 30 examples, b 40 examples', 'network mlp; 10 rounds; 2 seeds: 0, 1']
+    lines = ['20 clients; 2 test sets: a (30 examples), b (40 examples)', 'network mlp; 10 rounds; 2 seeds: 0, 1']
     page, table = write([path], tmp_path / 'out'), (tmp_path / 'out' / 'table.md').read_text()
     for line in (*lines, 'data: digits', 'local training: learning rate 0.5'):
         assert page.index(f'>{line}<') < page.index('<table>')
