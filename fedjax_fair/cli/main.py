@@ -1,4 +1,4 @@
-"""The commands ``fedjax-fair run|compare|sweep|list|report|data|check-method``."""
+"""The commands ``fedjax-fair run|compare|sweep|tune|list|report|data|check-method``."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import contextlib
 import pathlib
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from absl import app, flags, logging
 from rich.console import Console
@@ -16,12 +17,14 @@ from fedjax_fair.cli.check_method import check_method
 from fedjax_fair.cli.help import HELP, help_text
 from fedjax_fair.cli.mistakes import fail, one_line, reader_may_leave
 from fedjax_fair.errors import UserError
-from fedjax_fair.report import load_runs, make_table, to_rich, write_report
+from fedjax_fair.report import frontier_text, load_runs, make_table, to_rich, tuning_text, write_report
 from fedjax_fair.results import point_name
 from fedjax_fair.training import Config, Interrupted, checked, use_compilation_cache, use_host_devices
 from fedjax_fair.training import compare as run_all
 from fedjax_fair.training import run as train
+from fedjax_fair.training import tune as search
 from fedjax_fair.training.grid import grid_points
+from fedjax_fair.training.tuning import FINAL, tuned_folder
 
 DEFAULT_RECIPES = 'fedavg,fedprox,scaffold,qfedavg,fedadam'
 
@@ -41,7 +44,7 @@ def compare(values: flags.FlagValues, hyper: dict[str, str]) -> None:
     out = _out(values, 'compare', config)
     use_host_devices(config.devices)
     use_compilation_cache()
-    run_all(config, recipes, out, resume=values.resume, overwrite=values.overwrite, quiet=values.quiet)
+    run_all(config, recipes, out, frontiers=settings.grid_of(values.frontier, 'frontier'), **_how(values))
     _show([out / recipe for recipe in recipes], out)
 
 
@@ -57,6 +60,18 @@ def sweep(values: flags.FlagValues, hyper: dict[str, str]) -> None:
     _show([out / point_name(point) for point in points], out)
 
 
+def tune(values: flags.FlagValues, hyper: dict[str, str]) -> None:
+    """Tune recipes with the same budget on validation data, then compare them as given and as tuned."""
+    recipes = (values.recipes or DEFAULT_RECIPES).split(',')
+    config = settings.config_of(values, hyper)
+    out = _out(values, 'tune', config)
+    use_host_devices(config.devices)
+    use_compilation_cache()
+    search(config, recipes, out, **settings.tuning_of(values), **_how(values))
+    finals = [out / FINAL / recipe for recipe in recipes]
+    _show([folder for final in finals for folder in (final, tuned_folder(final))], out)
+
+
 def list_(values: flags.FlagValues, hyper: dict[str, str]) -> None:
     """List recipes with their hyper-parameters, scenarios, models and more; list NAME explains one of them."""
     if values.name:
@@ -70,7 +85,7 @@ def report(values: flags.FlagValues, hyper: dict[str, str]) -> None:
     if values.out is None or not pathlib.Path(values.out).is_dir():
         raise UserError(f'`out`={values.out} must be a directory with results')
     out = pathlib.Path(values.out)
-    folders = sorted(path.parent for path in out.rglob(results.SUMMARY))
+    folders = results.run_folders(out)
     if not folders:
         raise UserError(f'`out`={out} holds no finished run (no {results.SUMMARY})')
     _show(folders, out)
@@ -80,6 +95,7 @@ COMMANDS: dict[str, Callable[[flags.FlagValues, dict[str, str]], int | None]] = 
     'run': run,
     'compare': compare,
     'sweep': sweep,
+    'tune': tune,
     'list': list_,
     'report': report,
     'check-method': check_method,
@@ -158,20 +174,20 @@ def _out(values: flags.FlagValues, command: str, config: Config) -> pathlib.Path
 def _train(config: Config, out: pathlib.Path, values: flags.FlagValues, points: Sequence[dict] = ({},)) -> None:
     use_host_devices(config.devices)
     use_compilation_cache()
-    train(
-        config,
-        out,
-        points=points,
-        resume=values.resume,
-        overwrite=values.overwrite,
-        quiet=values.quiet,
-        profiled=values.profile,
-    )
+    train(config, out, points=points, profiled=values.profile, **_how(values))
+
+
+def _how(values: flags.FlagValues) -> dict[str, Any]:
+    return {name: getattr(values, name) for name in ('resume', 'overwrite', 'quiet')}
 
 
 def _show(folders: Sequence[pathlib.Path], out: pathlib.Path) -> None:
     console = Console()
     if not console.is_terminal:  # a file or a pipe has room for all columns
         console = Console(width=240)
+    if tuned := tuning_text(out):
+        print(tuned)
     console.print(to_rich(make_table(load_runs(folders)), width=console.width))
+    if curves := frontier_text(out):
+        print(curves)
     print(f'report: {write_report(folders, out)}')

@@ -11,7 +11,8 @@
 
 from fedjax_fair.results.evaluations import Curve, History, curve, evaluation_line, history, mean_score, series
 from fedjax_fair.results.facts import FACTS, git_commit, read_config, settings, versions, write_config
-from fedjax_fair.results.files import CONFIG, HISTORY, SUMMARY, holds_run, point_name, write_json
+from fedjax_fair.results.files import CONFIG, FRONTIER, HISTORY, SUMMARY, TUNING, holds_run, point_name, write_json
+from fedjax_fair.results.folders import frontiers, run_folders, tuning
 from fedjax_fair.results.prediction_file import Predictions, predictions
 from fedjax_fair.results.runs import Run, load, load_runs, score_of
 from fedjax_fair.results.schema import MODEL_KINDS
@@ -21,10 +22,12 @@ from fedjax_fair.results.tallies import costs, failure_lines
 __all__ = [
     'CONFIG',
     'FACTS',
+    'FRONTIER',
     'HISTORY',
     'MODEL_KINDS',
     'SELECTIONS',
     'SUMMARY',
+    'TUNING',
     'Curve',
     'History',
     'Predictions',
@@ -33,6 +36,7 @@ __all__ = [
     'curve',
     'evaluation_line',
     'failure_lines',
+    'frontiers',
     'git_commit',
     'history',
     'holds_run',
@@ -42,10 +46,12 @@ __all__ = [
     'point_name',
     'predictions',
     'read_config',
+    'run_folders',
     'score_of',
     'series',
     'settings',
     'summary',
+    'tuning',
     'versions',
     'write_config',
     'write_json',

@@ -59,7 +59,8 @@ def load(folder: Folder) -> Run:
     """A finished run; a mistake in one of its files raises UserError and names the file and the field."""
     path = pathlib.Path(folder)
     config, summarised = read_config(path), summary(path)
-    return Run(path, config, history(path), summarised, summarised['recipe'])
+    label = summarised['recipe'] + (' (tuned)' if summarised.get('tuned') else '')
+    return Run(path, config, history(path), summarised, label)
 
 
 def load_runs(folders: Iterable[Folder]) -> list[Run]:
