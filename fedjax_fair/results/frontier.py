@@ -30,8 +30,8 @@ class Cost(NamedTuple):
 
 
 def served_kind(run: Run) -> str:
-    """The model that clients would use: their own where the recipe gives them one, else the global one."""
-    return 'global' if run.result('deployed') is None else 'deployed'
+    """The model that a run is judged by: its headline, else clients' own models where there are any."""
+    return run.summary.get('headline') or ('global' if run.result('deployed') is None else 'deployed')
 
 
 def interval(run: Run, statistic: str) -> Interval | None:
