@@ -109,6 +109,7 @@ class Registry(MutableMapping[str, Factory]):
             if option.kind not in KINDS:
                 known = ', '.join(getattr(kind, '__name__', str(kind)) for kind in KINDS if kind is not Any)
                 raise UserError(f'{self.kind} {name}: `{option.name}` is of type {option.kind}; options are of {known}')
+            option.check_search(f'{name}.{option.name}')
         first = ROLE.sub(r'\1', (inspect.getdoc(factory) or '').split('\n')[0]).replace('``', '')
         self._entries[name] = Entry(factory, about or first, options, origin, section, notes)
 

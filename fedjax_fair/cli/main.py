@@ -1,4 +1,4 @@
-"""The commands ``fedjax-fair run|compare|sweep|list|report|data|check-method``."""
+"""The commands ``fedjax-fair run|compare|sweep|tune|list|report|data|check-method``."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import contextlib
 import pathlib
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from absl import app, flags, logging
 from rich.console import Console
@@ -16,12 +17,23 @@ from fedjax_fair.cli.check_method import check_method
 from fedjax_fair.cli.help import HELP, help_text
 from fedjax_fair.cli.mistakes import fail, one_line, reader_may_leave
 from fedjax_fair.errors import UserError
-from fedjax_fair.report import head_of, load_runs, make_table, remarks_of, to_rich, write_report
+from fedjax_fair.report import (
+    frontier_text,
+    head_of,
+    load_runs,
+    make_table,
+    remarks_of,
+    to_rich,
+    tuning_text,
+    write_report,
+)
 from fedjax_fair.results import point_name
 from fedjax_fair.training import Config, Interrupted, checked, use_compilation_cache, use_host_devices
 from fedjax_fair.training import compare as run_all
 from fedjax_fair.training import run as train
+from fedjax_fair.training import tune as search
 from fedjax_fair.training.grid import grid_points
+from fedjax_fair.training.tuning import FINAL, tuned_folder
 
 DEFAULT_RECIPES = 'fedavg,fedprox,scaffold,qfedavg,fedadam'
 
@@ -41,7 +53,7 @@ def compare(values: flags.FlagValues, hyper: dict[str, str]) -> None:
     out = _out(values, 'compare', config)
     use_host_devices(config.devices)
     use_compilation_cache()
-    run_all(config, recipes, out, resume=values.resume, overwrite=values.overwrite, quiet=values.quiet)
+    run_all(config, recipes, out, frontiers=settings.grid_of(values.frontier, 'frontier'), **_how(values))
     _show([out / recipe for recipe in recipes], out)
 
 
@@ -55,6 +67,18 @@ def sweep(values: flags.FlagValues, hyper: dict[str, str]) -> None:
     out = _out(values, 'sweep', config)
     _train(config, out, values, points)
     _show([out / point_name(point) for point in points], out)
+
+
+def tune(values: flags.FlagValues, hyper: dict[str, str]) -> None:
+    """Tune recipes with the same budget on validation data, then compare them as given and as tuned."""
+    recipes = (values.recipes or DEFAULT_RECIPES).split(',')
+    config = settings.config_of(values, hyper)
+    out = _out(values, 'tune', config)
+    use_host_devices(config.devices)
+    use_compilation_cache()
+    search(config, recipes, out, **settings.tuning_of(values), **_how(values))
+    finals = [out / FINAL / recipe for recipe in recipes]
+    _show([folder for final in finals for folder in (final, tuned_folder(final))], out)
 
 
 def list_(values: flags.FlagValues, hyper: dict[str, str]) -> None:
@@ -81,6 +105,7 @@ COMMANDS: dict[str, Callable[[flags.FlagValues, dict[str, str]], int | None]] = 
     'run': run,
     'compare': compare,
     'sweep': sweep,
+    'tune': tune,
     'list': list_,
     'report': report,
     'check-method': check_method,
@@ -159,15 +184,11 @@ def _out(values: flags.FlagValues, command: str, config: Config) -> pathlib.Path
 def _train(config: Config, out: pathlib.Path, values: flags.FlagValues, points: Sequence[dict] = ({},)) -> None:
     use_host_devices(config.devices)
     use_compilation_cache()
-    train(
-        config,
-        out,
-        points=points,
-        resume=values.resume,
-        overwrite=values.overwrite,
-        quiet=values.quiet,
-        profiled=values.profile,
-    )
+    train(config, out, points=points, profiled=values.profile, **_how(values))
+
+
+def _how(values: flags.FlagValues) -> dict[str, Any]:
+    return {name: getattr(values, name) for name in ('resume', 'overwrite', 'quiet')}
 
 
 def _show(folders: Sequence[pathlib.Path], out: pathlib.Path, left_out: Sequence[results.LeftOut] = ()) -> None:
@@ -175,10 +196,14 @@ def _show(folders: Sequence[pathlib.Path], out: pathlib.Path, left_out: Sequence
     console = Console()
     if not console.is_terminal:  # a file or a pipe has room for all columns
         console = Console(width=240)
+    if tuned := tuning_text(out):
+        print(tuned)
     runs = load_runs(folders)
     _print_lines(console, head_of(runs))
     console.print(to_rich(make_table(runs), width=console.width))
     _print_lines(console, [*remarks_of(runs), *(run.sentence for run in left_out)])
+    if curves := frontier_text(out):
+        print(curves)
     print(f'report: {write_report(folders, out, left_out)}')
 
 

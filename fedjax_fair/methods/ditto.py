@@ -6,14 +6,13 @@ from typing import Literal
 
 from fedjax_fair.core.method import Method
 from fedjax_fair.methods.fedtilt import tilted_server
-from fedjax_fair.methods.personal import personal
-from fedjax_fair.options import NonNegative
+from fedjax_fair.methods.personal import Pull, personal
 from fedjax_fair.registry import register
 
 
 @register.recipe
 def ditto(
-    mu: NonNegative = 1.0, implicit: bool = False, aggregate: Literal['no', 'served', 'fed_back'] = 'no'
+    mu: Pull = 1.0, implicit: bool = False, aggregate: Literal['no', 'served', 'fed_back'] = 'no'
 ) -> list[Method]:
     """Ditto: the uniform mean of local models, and a :func:`personal` model near it for every client.
 

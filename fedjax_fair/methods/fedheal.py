@@ -14,7 +14,7 @@ from fedjax_fair.core.method import Method, Stage, View
 from fedjax_fair.core.types import Array, PyTree, Run, Variables, default_float
 from fedjax_fair.methods.weighting import NEVER, keep_rows, log_of, no_weight_yet
 from fedjax_fair.ops.consistency import consistent, counted
-from fedjax_fair.options import Share, between
+from fedjax_fair.options import Share, between, search
 from fedjax_fair.registry import register
 
 Reading = Literal['code', 'paper']
@@ -33,7 +33,8 @@ READINGS: dict[str, tuple[str, str]] = {
     'weight_state': ('sum', 'normalised'),
     'p_init': ('uniform', 'sizes'),
 }
-Threshold = Annotated[float, between(-1, 1)]
+Threshold = Annotated[float, between(-1, 1), search(0, 0.8)]
+Momentum = Annotated[Share, search(0, 1)]
 
 
 def _read(semantics: Reading, **given: str | None) -> dict[str, str]:
@@ -171,7 +172,7 @@ def _mean_of_kept(view: View, updates: PyTree, weights: Array) -> PyTree:
 
 @register.recipe
 def fael(
-    beta: Share = 0.4,
+    beta: Momentum = 0.4,
     semantics: Reading = 'code',
     distance: Distance | None = None,
     distance_scope: Literal['trainable', 'all'] = 'trainable',
@@ -271,7 +272,7 @@ def _moved_weights(view: View, beta: Any, by_size: bool, compat_partial: bool) -
 @register.recipe
 def fedheal(
     tau: Threshold = 0.3,
-    beta: Share = 0.4,
+    beta: Momentum = 0.4,
     semantics: Reading = 'code',
     mask_history: MaskHistory | None = None,
     mask_cmp: MaskComparison | None = None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import jax.numpy as jnp
 
@@ -14,10 +14,15 @@ from fedjax_fair.core.types import Array, Batch, Losses, PyTree, Variables, defa
 from fedjax_fair.methods.weighting import keep_rows, log_of, no_weight_yet
 from fedjax_fair.methods.wrappers import taken_by
 from fedjax_fair.ops import adjusted_logits, gsam_gradient, sharpness, sharpness_weights
-from fedjax_fair.options import NonNegative, Share
+from fedjax_fair.options import NonNegative, Share, search
 from fedjax_fair.registry import register
 
 Schedule = Literal['constant', 'sqrt']
+Radius = Annotated[NonNegative, search(0.005, 0.5, log=True)]
+Surrogate = Annotated[NonNegative, search(0.01, 1, log=True)]  # how much GSAM minimises the gap to the worst point
+Power = Annotated[NonNegative, search(0.1, 10, log=True)]
+Blend = Annotated[Share, search(0.1, 1)]  # of this round's weights with those before
+Adjustment = Annotated[NonNegative, search(0, 2)]
 POINT = 'at which point the gradient is taken'  # what SAM and its kin decide, so that a recipe has one of them
 
 
@@ -38,7 +43,7 @@ def _adjusted(ctx: Context, tau: Any) -> Losses:
 
 
 @register.recipe
-def logit_adjust(tau: NonNegative = 1.0) -> list[Method]:
+def logit_adjust(tau: Adjustment = 1.0) -> list[Method]:
     """Logit adjustment: in training, rare classes of a client must win by a margin.
 
     ``losses(logits + tau log(n_c / n))`` with the client's own class counts; never at evaluation and never in a loss
@@ -59,7 +64,7 @@ def logit_adjust(tau: NonNegative = 1.0) -> list[Method]:
 
 
 @register.recipe
-def salt(rho: NonNegative = 0.05, alpha: NonNegative = 0.1, schedule: Schedule = 'constant') -> list[Method]:
+def salt(rho: Radius = 0.05, alpha: Surrogate = 0.1, schedule: Schedule = 'constant') -> list[Method]:
     """SALT: clients follow the gradient of the worst point within ``rho`` (GSAM; two passes per step).
 
     See :func:`~fedjax_fair.ops.gsam_gradient`: ``alpha = 0`` is SAM, ``rho = 0`` plain training. ``schedule='sqrt'``
@@ -100,9 +105,9 @@ def client_sharpness(
 
 @register.recipe
 def saga(
-    q: NonNegative = 2.0,
-    beta: Share = 0.5,
-    rho: NonNegative = 0.05,
+    q: Power = 2.0,
+    beta: Blend = 0.5,
+    rho: Radius = 0.05,
     schedule: Schedule = 'constant',
     at: Literal['global', 'local'] = 'global',
     logit_adjusted: bool = False,
@@ -157,11 +162,11 @@ def saga(
 
 @register.recipe
 def fedism(
-    rho: NonNegative = 0.05,
-    alpha: NonNegative = 0.1,
-    q: NonNegative = 2.0,
-    beta: Share = 0.5,
-    tau: NonNegative = 1.0,
+    rho: Radius = 0.05,
+    alpha: Surrogate = 0.1,
+    q: Power = 2.0,
+    beta: Blend = 0.5,
+    tau: Adjustment = 1.0,
     schedule: Schedule = 'constant',
 ) -> list[Method]:
     """FedISM: logit adjustment, sharpness-aware local training and sharpness-driven weights.
@@ -174,7 +179,7 @@ def fedism(
 
 @register.recipe
 def fedism_plus(
-    rho: NonNegative = 0.05, alpha: NonNegative = 0.1, q: NonNegative = 2.0, beta: Share = 0.5, tau: NonNegative = 1.0
+    rho: Radius = 0.05, alpha: Surrogate = 0.1, q: Power = 2.0, beta: Blend = 0.5, tau: Adjustment = 1.0
 ) -> list[Method]:
     """FedISM+: FedISM whose radius grows over the rounds, ``rho ((t + 1) / T)^0.5``."""
     return fedism(rho, alpha, q, beta, tau, schedule='sqrt')

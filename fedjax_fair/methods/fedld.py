@@ -17,15 +17,16 @@ from fedjax_fair.core.types import Array, Batch, Output, PyTree, Run, Variables
 from fedjax_fair.methods.weighting import one_vote_each
 from fedjax_fair.methods.wrappers import plus
 from fedjax_fair.ops import gram, margin_penalty, principal_coefficients
-from fedjax_fair.options import NonNegative, above
+from fedjax_fair.options import NonNegative, above, search
 from fedjax_fair.registry import register
 
 WARM_UP_STEPS = 5.0  # of the authors' code
-Kept = Annotated[float, above(0, at_most=1)]
+Kept = Annotated[float, above(0, at_most=1), search(0.2, 1)]
+Penalty = Annotated[NonNegative, search(0.003, 0.3, log=True)]
 
 
 @register.recipe
-def margin(lam: NonNegative = 0.03, kind: Literal['logits', 'softmax_batch', 'squared'] = 'logits') -> list[Method]:
+def margin(lam: Penalty = 0.03, kind: Literal['logits', 'softmax_batch', 'squared'] = 'logits') -> list[Method]:
     """Margin control: large logits cost, so that shortcuts pay less.
 
     ``loss + lam penalty`` with the penalty of :func:`~fedjax_fair.ops.margin_penalty`: ``'logits'`` is the paper's,
@@ -128,15 +129,13 @@ def frozen_statistics() -> list[Method]:
 
 
 @register.recipe
-def fedld(lam: NonNegative = 0.03, keep: Kept = 0.8) -> list[Method]:
+def fedld(lam: Penalty = 0.03, keep: Kept = 0.8) -> list[Method]:
     """FedLD as published: :func:`margin` control (``lam``) and :func:`principal` aggregation (``keep``)."""
     return [*margin(lam), *principal(keep)]
 
 
 @register.recipe
-def fedld_code(
-    lam: NonNegative = 0.03, keep: Kept = 0.8, warmed_up: bool = False, frozen: bool = False
-) -> list[Method]:
+def fedld_code(lam: Penalty = 0.03, keep: Kept = 0.8, warmed_up: bool = False, frozen: bool = False) -> list[Method]:
     """FedLD as its authors' code runs it: margins of probabilities, every tensor on its own, all clients the same.
 
     The first round is a plain mean and eigenvalues are divided by the sum of all, which shortens the step.

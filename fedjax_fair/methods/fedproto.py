@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Annotated
 
 import jax.numpy as jnp
 
@@ -15,7 +16,7 @@ from fedjax_fair.core.types import Array, Batch, PyTree, Run, Variables
 from fedjax_fair.errors import UserError
 from fedjax_fair.methods.wrappers import plus
 from fedjax_fair.ops.prototypes import class_sums, mean_prototypes, prototype_contrast, prototype_distance
-from fedjax_fair.options import NonNegative
+from fedjax_fair.options import NonNegative, search
 from fedjax_fair.registry import register
 
 
@@ -70,7 +71,7 @@ def _mean(ctx: Context, batch: Batch, aux: Aux, losses: Callable[..., Array]) ->
 
 
 @register.recipe
-def fedproto(mu: NonNegative = 2.0) -> list[Method]:
+def fedproto(mu: Annotated[NonNegative, search(0.1, 10, log=True)] = 2.0) -> list[Method]:
     """FedProto: features are pulled towards the federation's prototype of their class.
 
     ``loss + mu mean_b ||z - P_y||^2 / F``; an example whose class has no prototype yet (the first round) adds 0 but

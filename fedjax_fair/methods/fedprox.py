@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from fedjax_fair.core.idle import Effect, Setting
 from fedjax_fair.core.method import Aux, Context, Method
 from fedjax_fair.core.types import Array, Batch, Variables
 from fedjax_fair.methods.wrappers import plus
 from fedjax_fair.ops import proximal_term
-from fedjax_fair.options import NonNegative
+from fedjax_fair.options import NonNegative, search
 from fedjax_fair.registry import register
 
 
 @register.recipe
-def fedprox(mu: NonNegative = 0.01, kind: Literal['squared', 'norms'] = 'squared') -> list[Method]:
+def fedprox(
+    mu: Annotated[NonNegative, search(1e-4, 1, log=True)] = 0.01, kind: Literal['squared', 'norms'] = 'squared'
+) -> list[Method]:
     """FedProx: local training is pulled towards the model sent out.
 
     ``loss + (mu / 2) ||w - W||^2`` over trainable parameters; ``mu = 0`` is FedAvg, ``mu -> inf`` keeps every client at

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +14,7 @@ from fedjax_fair.core.masking import masked_mean
 from fedjax_fair.core.method import Aux, Context, Method
 from fedjax_fair.core.types import Array, Batch, PyTree, Run, Variables
 from fedjax_fair.methods.wrappers import plus
-from fedjax_fair.options import NonNegative, Positive
+from fedjax_fair.options import NonNegative, Positive, search, search_among
 from fedjax_fair.registry import register
 
 EPSILON = 1e-8  # the shortest length that a cosine divides by, as in PyTorch
@@ -43,7 +43,9 @@ def _length(a: Array) -> Array:
 
 @register.recipe
 def moon(
-    mu: NonNegative = 1.0, temperature: Positive = 0.5, frozen: Literal['batch', 'eval'] = 'batch'
+    mu: Annotated[NonNegative, search(0.1, 10, log=True)] = 1.0,
+    temperature: Annotated[Positive, search_among(0.1, 0.5, 1.0)] = 0.5,
+    frozen: Literal['batch', 'eval'] = 'batch',
 ) -> list[Method]:
     """MOON: a contrastive term draws features towards those of the global model, away from the client's last one.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -15,15 +15,16 @@ from fedjax_fair.core.method import Aux, Context, Method, Stage, View
 from fedjax_fair.core.tree import select, weighted_sum
 from fedjax_fair.core.types import Array, Batch, PyTree, Variables
 from fedjax_fair.methods.wrappers import row_of_the_model
-from fedjax_fair.options import NonNegative
+from fedjax_fair.options import NonNegative, search
 from fedjax_fair.registry import register
 
 OWN_MODEL = 'which model of its own a client has'
+Pull = Annotated[NonNegative, search(0.001, 10, log=True)]  # towards the shared model
 
 
 @register.recipe
 def personal(
-    mu: NonNegative = 0.1,
+    mu: Pull = 0.1,
     lr: NonNegative = 0.0,
     implicit: bool = False,
     upload: Literal['w', 'v'] = 'w',

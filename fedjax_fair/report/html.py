@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import pathlib
 import re
@@ -10,10 +9,13 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from fedjax_fair.report.frontier import frontier_section
 from fedjax_fair.report.head import head_of
 from fedjax_fair.report.page import GUIDE, STYLE
+from fedjax_fair.report.pieces import DPI, image
 from fedjax_fair.report.remarks import remarks_of, with_remarks
 from fedjax_fair.report.table import Table, cell_text, differs, make_table, row_names, to_csv, to_markdown
+from fedjax_fair.report.tuning import tuning_section
 from fedjax_fair.results import MODEL_KINDS, LeftOut, Run, load_runs, score_of
 from fedjax_fair.viz import figures as draw
 from fedjax_fair.viz import save
@@ -21,13 +23,13 @@ from fedjax_fair.viz import save
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-DPI = 160  # for screens and slides
-
 
 def write_report(
     run_dirs: Iterable[str | pathlib.Path], out: str | pathlib.Path, left_out: Sequence[LeftOut] = ()
 ) -> pathlib.Path:
     """Write report.html, table.md, table.csv and the figures as PNG into ``out``; returns the path of report.html.
+
+    Frontiers and the record of tuning that lie in ``out`` get sections of their own.
 
     Args:
         run_dirs: directories of finished runs, of one or several scenarios.
@@ -41,7 +43,8 @@ def write_report(
     (out / 'table.csv').write_text(to_csv(table), encoding='utf-8')
     scenarios = list(dict.fromkeys(run.scenario for run in runs))
     sections = [_scenario(scenario, [r for r in runs if r.scenario == scenario], out) for scenario in scenarios]
-    parts = [_header(runs, scenarios), _left_out(left_out), *sections, GUIDE, _costs(runs), _settings(runs)]
+    more = [frontier_section(out, runs), tuning_section(out)]
+    parts = [_header(runs, scenarios), _left_out(left_out), *sections, *more, GUIDE, _costs(runs), _settings(runs)]
     page = out / 'report.html'
     page.write_text(_page(f'Results: {", ".join(scenarios)}', parts), encoding='utf-8')
     return page
@@ -106,19 +109,13 @@ def _figures(runs: Sequence[Run]) -> list[tuple[str, str, Figure]]:
 
 def _figure(figure: Figure, name: str, caption: str, scenario: str, out: pathlib.Path) -> str:
     stem = re.sub(r'[^A-Za-z0-9._-]+', '_', scenario).strip('._') or 'scenario'
-    return _image(save(figure, out / f'{stem}_{name}.png', DPI), name, caption)
+    return image(save(figure, out / f'{stem}_{name}.png', DPI), name, caption)
 
 
 def _pictures(run: Run) -> str:
     """The pictures a run drew itself, of what its model sees in test images for example."""
     known = [(run.path / name, about) for name, about in (run.summary.get('pictures') or {}).items()]
-    return ''.join(_image(path, path.stem, f'{run.label}: {about}') for path, about in known if path.is_file())
-
-
-def _image(path: pathlib.Path, name: str, caption: str) -> str:
-    data = base64.b64encode(path.read_bytes()).decode()
-    image = f'<img alt="{escape(caption)}" src="data:image/png;base64,{data}">'
-    return f'<figure class="{name}">{image}<figcaption>{escape(caption)}</figcaption></figure>'
+    return ''.join(image(path, path.stem, f'{run.label}: {about}') for path, about in known if path.is_file())
 
 
 def _table(table: Table) -> str:

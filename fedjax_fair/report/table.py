@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from fedjax_fair.report.pieces import markdown_table
 from fedjax_fair.report.remarks import did_not_learn
 from fedjax_fair.results import Run, score_of
 
@@ -94,14 +95,13 @@ def to_rich(table: Table, title: str | None = None, width: int | None = None) ->
 
 def to_markdown(table: Table) -> str:
     """The table as GitHub Markdown; best values are bold."""
-    lines = [table.heads + [_with_arrow(column) for column in table.columns]]
+    lines = []
     for row in table.rows:
         texts = [cell_text(column, cell) for column, cell in zip(table.columns, row.cells, strict=True)]
         marked = [f'**{text}**' if cell.best else text for text, cell in zip(texts, row.cells, strict=True)]
         lines.append(row_names(table, row) + marked)
-    rule = ['---'] * len(table.heads) + ['---:'] * len(table.columns)
-    escaped = [[text.replace('\\', '\\\\').replace('|', '\\|').replace('\n', ' ') for text in line] for line in lines]
-    return ''.join(f'| {" | ".join(line)} |\n' for line in [escaped[0], rule, *escaped[1:]])
+    heads = table.heads + [_with_arrow(column) for column in table.columns]
+    return markdown_table(heads, lines, left=len(table.heads))
 
 
 def to_csv(table: Table) -> str:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fedjax_fair.errors import UserError
-from fedjax_fair.metrics import summarise
+from fedjax_fair.metrics import group_means, summarise
 from fedjax_fair.results.files import HISTORY, Folder, parse, read_text
 from fedjax_fair.results.schema import LINE_FIELDS, checked
 
@@ -62,11 +62,14 @@ def evaluation_line(
 ) -> Line:
     """One line of metrics.jsonl from the metrics of every kind of model; fairness is about the ``score``.
 
-    ``validation`` are the metrics of clients on their validation sets, of which the mean score is kept.
+    ``validation`` are the metrics of clients on their validation sets, of which the mean score over clients is kept,
+    and the lowest score of a group, or of a client where there are no groups.
     """
     line: Line = {'round': round, 'seed': seed, 'train_loss': loss if np.isfinite(loss) else None}
     if validation is not None:
-        line['validation'] = mean_score(np.asarray(validation[score], np.float64))
+        scores = np.asarray(validation[score], np.float64)
+        line['validation'] = mean_score(scores)
+        line['validation_worst'] = worst_score(scores, federation.groups, federation.group_of)
     for kind, values in metrics.items():
         per_client = kind != 'global'
         line[kind] = summarise(
@@ -79,6 +82,18 @@ def mean_score(scores: np.ndarray) -> float | None:
     """The mean over the clients that have a score; None where nobody has."""
     known = scores[np.isfinite(scores)]
     return float(known.mean()) if known.size else None
+
+
+def worst_score(scores: np.ndarray, groups: Sequence[str] = (), group_of: np.ndarray | None = None) -> float | None:
+    """The lowest mean score of a group, or the lowest score of a client where there are no groups.
+
+    >>> worst_score(np.array([0.5, 0.9, 0.6]), ('north', 'south'), np.array([0, 0, 1])), worst_score(np.array([0.5, 1]))
+    (0.6, 0.5)
+    """
+    scores = np.where(np.isfinite(scores), scores, np.nan)
+    values = group_means(scores, group_of, len(groups)) if groups else scores
+    known = values[np.isfinite(values)]
+    return float(known.min()) if known.size else None
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------

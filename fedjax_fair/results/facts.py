@@ -10,6 +10,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import jax
@@ -20,7 +21,7 @@ from fedjax_fair.results.schema import CONFIG_FIELDS, checked
 PACKAGES = ('fedjax-fair', 'jax', 'jaxlib', 'flax', 'optax', 'orbax-checkpoint', 'numpy', 'scikit-learn')
 
 # in config.json beside the settings
-FACTS = ('versions', 'commit', 'command', 'platform', 'device_count', 'notes', 'plugin_files')
+FACTS = ('versions', 'commit', 'command', 'platform', 'device_count', 'notes', 'plugin_files', 'tuned', 'scored_on')
 
 
 def versions() -> dict[str, str]:
@@ -55,8 +56,13 @@ def write_config(
     settings: Mapping[str, Any],
     notes: Sequence[str] = (),
     plugin_files: Sequence[Mapping[str, str]] = (),
+    more: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
-    """Everything needed to repeat the run: settings, versions, commit, machine, name and SHA-256 of plug-ins."""
+    """Everything needed to repeat the run: settings, versions, commit, machine, name and SHA-256 of plug-ins.
+
+    ``more`` are facts of runs that belong to a search: ``tuned`` says on which data the settings were chosen,
+    ``scored_on`` which data stand in for the test sets.
+    """
     facts = {
         'versions': versions(),
         'commit': git_commit(),
@@ -65,6 +71,7 @@ def write_config(
         'device_count': jax.local_device_count(),
         'notes': list(notes),
         'plugin_files': list(plugin_files),
+        **more,
     }
     write_json(pathlib.Path(folder) / CONFIG, {**settings, **facts})
 

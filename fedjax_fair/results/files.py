@@ -11,6 +11,8 @@ from typing import Any
 from fedjax_fair.errors import UserError
 
 CONFIG, HISTORY, SUMMARY = 'config.json', 'metrics.jsonl', 'summary.json'
+TUNING = 'tuning.json'  # of a folder in which recipes were tuned
+FRONTIER = 'frontier'  # its runs differ in one hyper-parameter: frontier/NAME/NAME=VALUE
 
 Folder = str | os.PathLike[str]
 

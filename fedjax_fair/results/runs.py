@@ -59,7 +59,8 @@ def load(folder: Folder) -> Run:
     """A finished run; a mistake in one of its files raises UserError and names the file and the field."""
     path = pathlib.Path(folder)
     config, summarised = read_config(path), summary(path)
-    return Run(path, config, history(path), summarised, summarised['recipe'])
+    label = summarised['recipe'] + (' (tuned)' if summarised.get('tuned') else '')
+    return Run(path, config, history(path), summarised, label)
 
 
 class LeftOut(NamedTuple):
@@ -74,7 +75,7 @@ class LeftOut(NamedTuple):
         return f'{self.path} is left out: {self.reason}'
 
 
-def run_folders(root: Folder) -> list[pathlib.Path]:
+def begun_runs(root: Folder) -> list[pathlib.Path]:
     """All folders below one in which a run was started, finished or not."""
     root = pathlib.Path(root)
     done = {path.parent for path in root.rglob(SUMMARY)}

@@ -2,10 +2,14 @@
 
 config.json    every setting, and beside them the facts of :data:`~fedjax_fair.results.facts.FACTS`
 metrics.jsonl  a line per evaluation and seed: ``round``, ``seed``, ``train_loss`` and, for every kind of model that was
-               evaluated, the numbers of :func:`~fedjax_fair.metrics.summarise`
+               evaluated, the numbers of :func:`~fedjax_fair.metrics.summarise`; where clients have validation sets,
+               ``validation`` is the mean score over clients and ``validation_worst`` that of the worst group or client
 summary.json   for every kind of model mean and deviation over seeds of these numbers, or None; what was run, and costs;
-               what :func:`~fedjax_fair.results.federation_facts` says; and ``remarks``, the parts of the recipe without
-               an effect of their own, each as :class:`~fedjax_fair.core.idle.IdlePart`
+               what :func:`~fedjax_fair.results.federation_facts` says; ``remarks``, the parts of the recipe without
+               an effect of their own, each as :class:`~fedjax_fair.core.idle.IdlePart`; ``tuned='validation'``:
+               settings were chosen on validation data; ``scored_on='validation'``: a trial, whose numbers are about validation
+               sets in place of test sets
+tuning.json    of a folder in which recipes were tuned: the budget, every trial with its validation score, the choice
 """
 
 from __future__ import annotations

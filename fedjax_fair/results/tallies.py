@@ -16,6 +16,7 @@ def costs(tallies: Mapping[str, Any], lanes: slice, rounds: int) -> dict[str, An
     return {
         'seconds': seconds,
         'compile_seconds': tallies['compile_seconds'],
+        'examples_trained': float(sums['examples'].sum()),
         'rounds_per_second': rounds * len(sums['clients']) / max(seconds, 1e-9),
         'bytes_per_round': {way: float(sums[f'bytes_{way}'].mean() / rounds) for way in ('down', 'up')},
         'padding_waste': float(1 - sums['examples'].sum() / max(sums['examples_paid'].sum(), 1)),

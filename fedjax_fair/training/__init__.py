@@ -15,6 +15,7 @@ from fedjax_fair.training.interruption import Interrupted
 from fedjax_fair.training.loop import run
 from fedjax_fair.training.setup import Experiment, prepare
 from fedjax_fair.training.sweeps import Sweep, sweep
+from fedjax_fair.training.tuning import tune
 
 __all__ = [
     'Config',
@@ -28,6 +29,7 @@ __all__ = [
     'prepare',
     'run',
     'sweep',
+    'tune',
     'use_compilation_cache',
     'use_host_devices',
 ]

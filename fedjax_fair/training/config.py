@@ -20,19 +20,25 @@ from fedjax_fair.errors import UserError
 from fedjax_fair.metrics.segmentation import LOSSES
 from fedjax_fair.models import NORMS, PRECISIONS
 from fedjax_fair.models.conv import IMPLEMENTATIONS
-from fedjax_fair.options import Option, Range, above, at_least, between
+from fedjax_fair.options import Option, Range, Search, above, at_least, between, search
 
 Allowed = Range | Iterable[str] | Callable[[], Iterable[str]]  # numbers, or names: fixed ones, or those registered now
 STORES = ('auto', 'device', 'host', 'disk')
 
 
-def setting(default: Any, help: str | Callable[[], str], allowed: Allowed | None = None, group: str = 'run') -> Any:
-    """A field of :class:`Config`: its default, its help text and the values it may have.
+def setting(
+    default: Any,
+    help: str | Callable[[], str],
+    allowed: Allowed | None = None,
+    group: str = 'run',
+    tuned: Search | None = None,
+) -> Any:
+    """A field of :class:`Config`: its default, its help text, the values it may have and those that tuning tries.
 
     Help on what is registered is a function: plug-ins register later. Help need not name the values allowed.
     A default of ``{}`` makes a mapping of options, which are declared by those who have them.
     """
-    metadata = {'help': help, 'allowed': allowed, 'group': group}
+    metadata = {'help': help, 'allowed': allowed, 'group': group, 'tuned': tuned}
     if default == {}:
         return dataclasses.field(default_factory=dict, metadata=metadata)
     return dataclasses.field(default=default, metadata=metadata)
@@ -64,7 +70,7 @@ class Config:
     local_epochs: int = setting(2, 'passes over its data that a client makes per round', between(1, 10**6), 'local')
     local_steps: int | None = setting(None, 'batches per round instead of epochs', between(1, 10**9), 'local')
     batch_size: int = setting(16, 'examples per local step', at_least(1), 'local')
-    lr: float = setting(0.1, 'local learning rate', above(0), 'local')
+    lr: float = setting(0.1, 'local learning rate', above(0), 'local', tuned=search(0.001, 1, log=True))
     lr_decay: float = setting(1.0, 'factor on the learning rate after every round', above(0), 'local')
     local_optimizer: str = setting('sgd', 'optimiser of local training', OPTIMIZERS, 'local')
     momentum: float = setting(0.0, 'momentum of sgd', between(0, 1), 'local')
@@ -203,7 +209,7 @@ def _option(field: dataclasses.Field, hint: Any) -> Option:
     help, allowed = field.metadata['help'], field.metadata['allowed']
     help = help() if callable(help) else help
     if allowed is None or isinstance(allowed, Range):
-        return Option(field.name, field.default, kind, help, allowed)
+        return Option(field.name, field.default, kind, help, allowed, search=field.metadata['tuned'])
     return Option(field.name, field.default, kind, help, choices=tuple(allowed() if callable(allowed) else allowed))
 
 

@@ -6,6 +6,7 @@ import contextlib
 import pathlib
 import time
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import jax
@@ -39,13 +40,15 @@ def run(
     overwrite: bool = False,
     quiet: bool = False,
     profiled: bool = False,
+    facts: Mapping[str, str] = MappingProxyType({}),
 ) -> list[dict[str, Any]]:
     """Run one experiment, every point of ``points`` times every seed as one program; returns the summaries.
 
     An experiment that :func:`~fedjax_fair.training.prepare` gave may stand for its settings and its points.
     A single point without swept values writes straight into ``out``; a grid writes one directory per point below it.
     All mistakes are found before ``out`` is touched. ``resume`` goes on from the last checkpoint; a finished run is
-    only read. ``profiled`` traces the second round of this call into ``out/profile``.
+    only read. ``profiled`` traces the second round of this call into ``out/profile``. ``facts`` are written into
+    config.json and summary.json beside the others.
     """
     out = pathlib.Path(out)
     if isinstance(config, Experiment):
@@ -61,18 +64,25 @@ def run(
             return [results.summary(folder) for folder in folders]
     experiment = prepared or prepare(settings, points)
     output.make_out(out, resume=resume)
-    return _Runner(experiment, out, folders, resume, quiet, profiled).run()
+    return _Runner(experiment, out, folders, resume, quiet, profiled, facts).run()
 
 
 class _Runner:
     """One experiment on its way through the rounds."""
 
     def __init__(
-        self, experiment: Experiment, out: pathlib.Path, folders: list, resume: bool, quiet: bool, traced: bool
+        self,
+        experiment: Experiment,
+        out: pathlib.Path,
+        folders: list,
+        resume: bool,
+        quiet: bool,
+        traced: bool,
+        facts: Mapping[str, str],
     ):
         self.experiment, self.config, self.out, self.folders = experiment, experiment.config, out, folders
         self.model = model_name(self.config, experiment.federation)
-        self.facts = results.federation_facts(experiment.federation, experiment.task.score)
+        self.facts = results.federation_facts(experiment.federation, experiment.task.score) | dict(facts)
         self.done, self.quiet, self.traced = 0, quiet, traced
         self.tallies: dict[str, Any] = {'seconds': 0.0, 'compile_seconds': 0.0, 'sums': {}}
         self.evaluators: dict[str, Any] = {}
@@ -87,11 +97,11 @@ class _Runner:
             folder.mkdir(parents=True, exist_ok=True)
             if not (folder / results.CONFIG).exists():
                 config, files = self.config.at(point), output.plugin_files(self.config)
-                results.write_config(folder, config.recorded(self.model), experiment.notes, files)
+                results.write_config(folder, config.recorded(self.model), experiment.notes, files, facts)
         self.histories = [results.History(folder, upto=self.done) for folder in folders]
-        facts = (self.config, experiment.federation, experiment.task)
-        self.plan = plan(*facts, experiment.kinds)
-        self.kept = [PredictionLog(folder, self.plan, *facts, upto=self.done) for folder in folders]
+        about = (self.config, experiment.federation, experiment.task)
+        self.plan = plan(*about, experiment.kinds)
+        self.kept = [PredictionLog(folder, self.plan, *about, upto=self.done) for folder in folders]
 
     def run(self) -> list[dict[str, Any]]:
         """Go on until all rounds are done; a stop request ends after a checkpoint."""
@@ -170,6 +180,8 @@ class _Runner:
         return self.done % self.config.eval_every == 0 or self.done == self.config.rounds or self._adapt_due()
 
     def _adapt_due(self) -> bool:
+        if self.experiment.is_trial:
+            return False
         every = self.config.adapt_every
         return self.done == self.config.rounds or bool(every and self.done % every == 0)
 
@@ -179,7 +191,7 @@ class _Runner:
         if self._adapt_due():
             metrics |= self._metrics(('adapted',), display, tests, keep=self.plan.records)
         kept = {kind: _popped(values) for kind, values in metrics.items()}
-        validated = self._validated(display)
+        validated = self._validated(metrics, display)
         seeds, lines, federation = self.config.seeds, [], self.experiment.federation
         for lane, loss in enumerate(losses):
             own = jax.tree.map(lambda leaf, lane=lane: leaf[lane], metrics)
@@ -195,12 +207,13 @@ class _Runner:
                 self.kept[number].add(self.done, kind, own_records, history)
         return fairness_note([line['global'] for line in lines])
 
-    def _validated(self, display: Display) -> dict[str, Any] | None:
-        """Metrics of the model that clients would use, on their validation sets."""
-        sets = self.experiment.federation.validation
+    def _validated(self, metrics: Mapping[str, Any], display: Display) -> dict[str, Any] | None:
+        """Metrics of the model that clients would use, on their validation sets; those of a trial are ``metrics``."""
+        sets, kind = self.experiment.federation.validation, self.experiment.kinds[-1]
         if sets is None:
             return None
-        kind = self.experiment.kinds[-1]
+        if self.experiment.is_trial:
+            return metrics[kind]
         return self._metrics((kind,), display, jax.tree.map(jnp.asarray, sets), 'validation')[kind]
 
     def _metrics(
@@ -257,11 +270,11 @@ class _Runner:
             state = jax.tree.map(lambda leaf, lane=number * count: leaf[lane], self.states)
             kinds = (*self.experiment.kinds, 'adapted')
             costs |= {'predictions_bytes': self.kept[number].finish(kinds, history)}
-            pictures = draw_overlays(self.experiment.federation, self._classes, state, folder)
-            idle = [part._asdict() for part in self.experiment.idle[number]]
-            facts = costs | self.facts | {'pictures': pictures, 'remarks': idle}
             score, federation = self.experiment.task.score, self.experiment.federation
+            drawn = {} if self.experiment.is_trial else draw_overlays(federation, self._classes, state, folder)
             settings = config.recorded(self.model)
+            idle = [part._asdict() for part in self.experiment.idle[number]]
+            facts = costs | {'pictures': drawn, 'remarks': idle, **self.facts}
             summaries.append(results.write_summary(folder, settings, federation, history, score, facts))
         return summaries
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from fedjax_fair import plugins, results
 from fedjax_fair.errors import UserError
-from fedjax_fair.results import CONFIG, holds_run
+from fedjax_fair.results import CONFIG, TUNING, holds_run
 from fedjax_fair.training.config import COMPUTE_OPTIONS, Config, text_of_options
 
 
@@ -102,4 +102,5 @@ def _check_same_plugins(config: Config, folder: pathlib.Path) -> None:
 
 
 def _holds_runs(out: pathlib.Path) -> bool:
-    return any(holds_run(path.parent) for pattern in (CONFIG, f'*/{CONFIG}') for path in out.glob(pattern))
+    runs = any(holds_run(path.parent) for pattern in (CONFIG, f'*/{CONFIG}') for path in out.glob(pattern))
+    return runs or (out / TUNING).is_file()

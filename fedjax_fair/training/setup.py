@@ -54,6 +54,24 @@ class Experiment:
     notes: tuple[str, ...]
     storage: Storage
 
+    @property
+    def is_trial(self) -> bool:
+        """Whether models are scored on validation sets alone, so that tuning never sees a test example."""
+        return self.federation.validation is not None and self.federation.tests is self.federation.validation
+
+    def as_trial(self) -> Experiment:
+        """The same training, scored on the clients' validation sets in place of the test sets."""
+        sets = self.federation.validation
+        if sets is None:
+            raise UserError('a trial needs `validation`, a share of the training examples such as 0.2')
+        federation = dataclasses.replace(self.federation, tests=sets, test_patient_of=None)
+        return dataclasses.replace(self, federation=federation)
+
+    def at(self, points: Sequence[Mapping[str, float]]) -> Experiment:
+        """The same programs for other points of the same settings."""
+        lanes = make_lanes(points, self.config.seeds)
+        return dataclasses.replace(self, points=tuple(dict(point) for point in points), lanes=lanes)
+
 
 def prepare(config: Config, points: Sequence[Mapping[str, float]] = ({},)) -> Experiment:
     """Check the settings, load the data and build the (not yet compiled) programs."""

@@ -88,7 +88,7 @@ def sweep(
     lanes = make_lanes(points, seeds)
     score = alg_factory(jax.tree.map(jnp.asarray, points[0])).facts['score']
     stops = (*range(every, rounds, every), rounds)
-    chunk = chunk or lanes_that_fit(num_bytes(program.shapes(lanes)) // len(lanes.seed), _memory())
+    chunk = chunk or lanes_at_once(program, lanes)
     pieces = [_run(program, piece, federation, stops, kind, score) for piece in _pieces(lanes, chunk)]
     history = {name: np.concatenate([piece[name] for piece in pieces], axis=1) for name in pieces[0]}
     shape = (len(points), len(seeds))
@@ -110,6 +110,11 @@ def _check(seeds: Sequence[int], rounds: int, eval_every: int | None, kind: str,
 def _lane_map() -> client_map.ClientMap:
     """Lanes run together on an accelerator and one after another on CPU, as clients do."""
     return client_map.ClientMap(1) if jax.default_backend() == 'cpu' else client_map.ClientMap()
+
+
+def lanes_at_once(program: Program, lanes: Lane) -> int:
+    """How many of these lanes may be in memory at once."""
+    return lanes_that_fit(num_bytes(program.shapes(lanes)) // len(lanes.seed), _memory())
 
 
 def lanes_that_fit(lane_bytes: int, memory: int) -> int:

@@ -140,6 +140,35 @@ def test_list_for_machines(command):
     assert all(recipe['about'] for recipe in found['recipes'].values())
 
 
+def test_list_shows_what_is_tuned(command):
+    shown = command('list', 'fedadam').out
+    assert '--fedadam.lr=0.01 (above 0; tuned over 0.001 to 1, log-uniform)' in shown
+    assert 'of every recipe --lr=0.1 (above 0; tuned over' in shown
+    found = json.loads(command('list', '--json').out)['recipes']['moon']['options']
+    assert found['temperature']['search'] == 'one of 0.1, 0.5, 1' and found['frozen']['search'] == ''
+
+
+def test_flags_of_tune_are_arguments_of_the_function(command, toy, tmp_path, monkeypatch):
+    given, shown = [], []
+    monkeypatch.setattr(main, 'search', lambda *args, **options: given.append((args, options)))
+    monkeypatch.setattr(main, '_show', lambda folders, out: shown.extend(folders))
+    words = [
+        '--recipes=fedavg,fedprox',
+        '--budget=5',
+        '--objective=worst',
+        '--space=lr=0.1,0.2',
+        '--space=fedprox.mu=0..1',
+    ]
+    assert command('tune', *toy, *words, f'--out={tmp_path / "out"}').code == 0
+    (_, recipes, out), options = given[0]
+    assert recipes == ['fedavg', 'fedprox'] and out == tmp_path / 'out'
+    assert options == {
+        'budget': 5, 'objective': 'worst', 'halving': 0, 'space': ['lr=0.1,0.2', 'fedprox.mu=0..1'],
+        'seeds_per_trial': 1, 'search_seed': 0, 'resume': False, 'overwrite': False, 'quiet': True,
+    }  # fmt: skip
+    assert [path.name for path in shown] == ['fedavg', 'fedavg_tuned', 'fedprox', 'fedprox_tuned']
+
+
 @pytest.mark.parametrize('word', ['--help', '-h', '--helpfull'])
 def test_help_shows_the_flags_in_groups(monkeypatch, capsys, word):
     monkeypatch.setattr(sys, 'argv', ['fedjax-fair', 'run', word])
