@@ -7,8 +7,8 @@ metrics.jsonl  a line per evaluation and seed: ``round``, ``seed``, ``train_loss
 summary.json   for every kind of model mean and deviation over seeds of these numbers, or None; what was run, and costs;
                what :func:`~fedjax_fair.results.federation_facts` says; ``remarks``, the parts of the recipe without
                an effect of their own, each as :class:`~fedjax_fair.core.idle.IdlePart`; ``tuned='validation'``:
-               settings were chosen on validation data; ``scored_on='validation'``: a trial, whose numbers are about validation
-               sets in place of test sets
+               settings were chosen on validation data; ``scored_on='validation'``: a trial, whose numbers are about
+               validation sets in place of test sets
 tuning.json    of a folder in which recipes were tuned: the budget, every trial with its validation score, the choice
 """
 
