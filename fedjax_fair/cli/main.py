@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import pathlib
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -28,7 +29,7 @@ from fedjax_fair.report import (
     write_report,
 )
 from fedjax_fair.results import point_name
-from fedjax_fair.training import Config, Interrupted, checked, use_compilation_cache, use_host_devices
+from fedjax_fair.training import Config, Interrupted, checked, run_data_seeds, use_compilation_cache, use_host_devices
 from fedjax_fair.training import compare as run_all
 from fedjax_fair.training import run as train
 from fedjax_fair.training import tune as search
@@ -41,8 +42,14 @@ DEFAULT_RECIPES = 'fedavg,fedprox,scaffold,qfedavg,fedadam'
 def run(values: flags.FlagValues, hyper: dict[str, str]) -> None:
     """Run one recipe and write its results and report."""
     config = checked(settings.config_of(values, hyper))
-    out = _out(values, 'run', config)
-    _train(config, out, values)
+    out, data_seeds = _out(values, 'run', config), settings.data_seeds_of(values)
+    if data_seeds is None:
+        _train(config, out, values)
+    elif values.profile:
+        raise UserError('`profile` traces one run; leave out `data_seeds`')
+    else:
+        _start(config)
+        run_data_seeds(config, out, data_seeds, **_how(values))
     _show([out], out)
 
 
@@ -51,10 +58,18 @@ def compare(values: flags.FlagValues, hyper: dict[str, str]) -> None:
     recipes = (values.recipes or DEFAULT_RECIPES).split(',')
     config = settings.config_of(values, hyper)
     out = _out(values, 'compare', config)
-    use_host_devices(config.devices)
-    use_compilation_cache()
-    run_all(config, recipes, out, frontiers=settings.grid_of(values.frontier, 'frontier'), **_how(values))
+    if not values['seeds'].present:
+        config = dataclasses.replace(config, seeds=_compared_seeds(out, recipes, values.resume))
+    _start(config)
+    frontiers, data_seeds = settings.grid_of(values.frontier, 'frontier'), settings.data_seeds_of(values)
+    run_all(config, recipes, out, frontiers=frontiers, data_seeds=data_seeds, **_how(values))
     _show([out / recipe for recipe in recipes], out)
+
+
+def _compared_seeds(out: pathlib.Path, recipes: Sequence[str], resume: bool) -> tuple[int, ...]:
+    """Five seeds, or those with which a comparison to resume was started."""
+    started = [out / recipe for recipe in recipes if resume and results.holds_run(out / recipe)]
+    return Config.of_run(started[0]).seeds if started else settings.COMPARED_SEEDS
 
 
 def sweep(values: flags.FlagValues, hyper: dict[str, str]) -> None:
@@ -66,7 +81,7 @@ def sweep(values: flags.FlagValues, hyper: dict[str, str]) -> None:
     points = grid_points(grid)
     out = _out(values, 'sweep', config)
     _train(config, out, values, points)
-    _show([out / point_name(point) for point in points], out)
+    _show([out / point_name(point) for point in points], out, swept=True)
 
 
 def tune(values: flags.FlagValues, hyper: dict[str, str]) -> None:
@@ -74,8 +89,7 @@ def tune(values: flags.FlagValues, hyper: dict[str, str]) -> None:
     recipes = (values.recipes or DEFAULT_RECIPES).split(',')
     config = settings.config_of(values, hyper)
     out = _out(values, 'tune', config)
-    use_host_devices(config.devices)
-    use_compilation_cache()
+    _start(config)
     search(config, recipes, out, **settings.tuning_of(values), **_how(values))
     finals = [out / FINAL / recipe for recipe in recipes]
     _show([folder for final in finals for folder in (final, tuned_folder(final))], out)
@@ -98,7 +112,7 @@ def report(values: flags.FlagValues, hyper: dict[str, str]) -> None:
     if not runs:
         why = f': {left_out[0].sentence}' if left_out else f' (no {results.SUMMARY})'
         raise UserError(f'`out`={out} holds no finished run{why}')
-    _show([run.path for run in runs], out, left_out)
+    _show([run.path for run in runs], out, left_out, swept=(out / results.SWEEP).exists())
 
 
 COMMANDS: dict[str, Callable[[flags.FlagValues, dict[str, str]], int | None]] = {
@@ -181,9 +195,13 @@ def _out(values: flags.FlagValues, command: str, config: Config) -> pathlib.Path
     return pathlib.Path(values.out or f'runs/{command}-{name}')
 
 
-def _train(config: Config, out: pathlib.Path, values: flags.FlagValues, points: Sequence[dict] = ({},)) -> None:
+def _start(config: Config) -> None:
     use_host_devices(config.devices)
     use_compilation_cache()
+
+
+def _train(config: Config, out: pathlib.Path, values: flags.FlagValues, points: Sequence[dict] = ({},)) -> None:
+    _start(config)
     train(config, out, points=points, profiled=values.profile, **_how(values))
 
 
@@ -191,7 +209,12 @@ def _how(values: flags.FlagValues) -> dict[str, Any]:
     return {name: getattr(values, name) for name in ('resume', 'overwrite', 'quiet')}
 
 
-def _show(folders: Sequence[pathlib.Path], out: pathlib.Path, left_out: Sequence[results.LeftOut] = ()) -> None:
+def _show(
+    folders: Sequence[pathlib.Path],
+    out: pathlib.Path,
+    left_out: Sequence[results.LeftOut] = (),
+    swept: bool = False,
+) -> None:
     """Print the table with what it is about above it and remarks below it, and write the report."""
     console = Console()
     if not console.is_terminal:  # a file or a pipe has room for all columns
@@ -200,11 +223,11 @@ def _show(folders: Sequence[pathlib.Path], out: pathlib.Path, left_out: Sequence
         print(tuned)
     runs = load_runs(folders)
     _print_lines(console, head_of(runs))
-    console.print(to_rich(make_table(runs), width=console.width))
+    console.print(to_rich(make_table(runs, swept), width=console.width))
     _print_lines(console, [*remarks_of(runs), *(run.sentence for run in left_out)])
     if curves := frontier_text(out):
         print(curves)
-    print(f'report: {write_report(folders, out, left_out)}')
+    print(f'report: {write_report(folders, out, left_out, swept)}')
 
 
 def _print_lines(console: Console, lines: Sequence[str]) -> None:

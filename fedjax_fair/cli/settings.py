@@ -34,6 +34,7 @@ OUTPUT_FLAGS = (
     Option(
         'frontier', (), TEXTS, 'name=v1,v2,... such as fedism.q=0,1,5: mean against worst over these values; repeatable'
     ),
+    Option('data_seeds', (), tuple[int, ...], 'seeds of the data in place of --data_seed, each a run of its own'),
     Option('grid', (), TEXTS, 'name=v1,v2,... such as lr=0.1,0.2; repeat the flag for a product'),
     Option('json', False, bool, 'machine-readable output'),
     Option('name', None, str, 'what to explain with its options: a recipe, a model, a scenario, ...'),
@@ -42,6 +43,7 @@ OUTPUT_FLAGS = (
 TUNING_FLAGS = tuple(one for name, one in options_of(tune).items() if name in TUNING_OPTIONS)
 OWNERS: dict[str, tuple[str, ...]] = {  # the commands that read a flag; all commands read the others
     'recipes': ('compare', 'tune'),
+    'data_seeds': ('run', 'compare'),
     'frontier': ('compare',),
     'grid': ('sweep',),
     'json': ('list',),
@@ -49,6 +51,7 @@ OWNERS: dict[str, tuple[str, ...]] = {  # the commands that read a flag; all com
     'profile': ('run',),
     **{one.name: ('tune',) for one in TUNING_FLAGS},
 }
+COMPARED_SEEDS = (0, 1, 2, 3, 4)  # of compare, unless it is given others: fewer decide next to nothing
 ARGUMENTS = {'list': 'name', 'check-method': 'plugin'}  # the flag that a command's argument stands for
 _DEFINE = {bool: flags.DEFINE_boolean, TEXTS: flags.DEFINE_multi_string}  # all others are texts that options parse
 
@@ -189,6 +192,11 @@ def tuning_of(values: flags.FlagValues) -> dict[str, Any]:
     """The options of :func:`~fedjax_fair.training.tune` that the flags give."""
     given = {one.name: getattr(values, one.name) for one in TUNING_FLAGS}
     return {one.name: one.parse(text) if isinstance(text := given[one.name], str) else text for one in TUNING_FLAGS}
+
+
+def data_seeds_of(values: flags.FlagValues) -> tuple[int, ...] | None:
+    """The data seeds that are asked for; None where the run has one."""
+    return _value(all_flags()['data_seeds'], values) if values['data_seeds'].present else None
 
 
 def grid_of(specs: Sequence[str], flag: str = 'grid') -> dict[str, list[float]]:

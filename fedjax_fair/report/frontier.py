@@ -8,7 +8,7 @@ from html import escape
 
 from fedjax_fair.report.pieces import DPI, html_table, image, markdown_table
 from fedjax_fair.results import Run, frontiers
-from fedjax_fair.results.frontier import Interval, cost_of_fairness, interval, served_kind
+from fedjax_fair.results.frontier import Interval, cost_of_fairness, interval
 from fedjax_fair.viz import save
 from fedjax_fair.viz.frontier import frontier_figure
 
@@ -54,7 +54,7 @@ def in_words(name: str, runs: Mapping[float, Run]) -> str:
 
 
 def _table(name: str, runs: Mapping[float, Run]) -> tuple[list[str], list[list[str]]]:
-    kinds = {served_kind(run) for run in runs.values()}
+    kinds = {run.headline for run in runs.values()}
     model = '' if kinds == {'global'} else ' (own models)'
     rows = [[f'{value:g}', *(_shown(interval(run, one)) for one in ('avg', 'worst'))] for value, run in runs.items()]
     return [name, f'AVG{model}', f'worst{model}'], rows

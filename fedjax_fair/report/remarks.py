@@ -60,7 +60,8 @@ def _remarks(run: Run) -> list[str]:
     if failures := failure_words(run.summary.get('failures') or {}):
         told.append(f'{run.label}: {failures}')
     if did_not_learn(run):
-        told.append(f'{run.label} did not learn: {_not_above(run, "global")}')
+        model = run.label if run.headline == 'global' else f'the global model of {run.label}'
+        told.append(f'{model} did not learn: {_not_above(run, "global")}')
     if did_not_learn(run, 'deployed') and _average(run, 'deployed') != _average(run, 'global'):
         told.append(f'the models that clients of {run.label} use did not learn: {_not_above(run, "deployed")}')
     if still := loss_stands_still(run) or scores_stand_still(run):
@@ -82,6 +83,6 @@ def _blame(run: Run) -> str:
     """Why training stands still: what has learned something may simply be done."""
     lr = run.config.get('lr')
     rate = 'the learning rate' if lr is None else f'the learning rate {lr:g}'
-    if did_not_learn(run) and loss_stands_still(run):
+    if did_not_learn(run, run.headline) and loss_stands_still(run):
         return f'{rate} trains nothing'
     return f'{rate} may be too small or too large, or training was over by then'

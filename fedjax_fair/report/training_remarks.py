@@ -18,7 +18,7 @@ def overfits(run: Run) -> str:
     higher than in the middle of the evaluations. A test loss that is high but still falls is no over-fitting: the
     clients' data may simply differ. Fewer than four evaluations show no trend.
     """
-    test = curve(run.history, lambda line: line['global'].get('loss'))
+    test = curve(run.history, lambda line: run.of_headline(line).get('loss'))
     train = curve(run.history, lambda line: line.get('train_loss')).mean
     middle = len(test.rounds) // 2
     if len(test.rounds) < FEWEST or not np.isfinite([test.mean[middle], test.mean[-1], train[-1]]).all():
@@ -46,7 +46,7 @@ def scores_stand_still(run: Run) -> str:
 
     The rule: every client has exactly the same score in every seed, and not all of them are perfect.
     """
-    rounds, scores = series(run.history, lambda line: line['global'].get(f'client_{run.score}'))
+    rounds, scores = series(run.history, lambda line: run.of_headline(line).get(f'client_{run.score}'))
     known = scores[np.isfinite(scores)]
     moved = not np.array_equal(scores[:, 0], scores[:, -1], equal_nan=True)
     if len(rounds) < 2 or moved or known.min(initial=1) == 1:

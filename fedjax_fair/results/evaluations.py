@@ -12,7 +12,7 @@ import numpy as np
 from fedjax_fair.errors import UserError
 from fedjax_fair.metrics import group_means, summarise
 from fedjax_fair.results.files import HISTORY, Folder, parse, read_text
-from fedjax_fair.results.schema import LINE_FIELDS, checked
+from fedjax_fair.results.schema import LINE_FIELDS, checked, modern_kinds
 
 Line = dict[str, Any]
 
@@ -27,7 +27,9 @@ class History:
         """Keep the lines of rounds up to ``upto`` and drop what a stopped run wrote after its checkpoint."""
         self._path = pathlib.Path(folder) / HISTORY
         old = self._path.read_text().splitlines(keepends=True) if self._path.exists() else []
-        whole = [json.loads(line) for line in old if line.endswith('\n')]  # a run that was killed leaves half a line
+        whole = [
+            modern_kinds(json.loads(line)) for line in old if line.endswith('\n')
+        ]  # a run that was killed leaves half a line
         self.lines = [line for line in whole if line['round'] <= upto]
         self._path.write_text(_json_lines(self.lines))
 
@@ -37,9 +39,10 @@ class History:
         with self._path.open('a') as file:
             file.write(_json_lines(lines))
 
-    def of(self, seed: int, kind: str) -> list[dict[str, Any]]:
-        """All summaries of one seed and kind of model, in order."""
-        return [line[kind] for line in self.lines if line['seed'] == seed and kind in line]
+    def of(self, seed: int, kind: str, rounds: Sequence[int] | None = None) -> list[dict[str, Any]]:
+        """The summaries of one seed and kind of model, in order: of all rounds, or of those given."""
+        own = [line for line in self.lines if line['seed'] == seed and kind in line]
+        return [line[kind] for line in own if rounds is None or line['round'] in rounds]
 
     def best(self, seed: int) -> Line:
         """The evaluation of one seed with the best validation score, the first of equals."""
@@ -113,7 +116,7 @@ def history(folder: Folder) -> list[Line]:
     for number, text in enumerate(read_text(path).splitlines(), 1):
         if text.strip():
             place = f'{path} line {number}'
-            line = checked(parse(text, place), LINE_FIELDS, place)
+            line = modern_kinds(checked(parse(text, place), LINE_FIELDS, place))
             lines[line['round'], line['seed']] = line
     if not lines:
         raise UserError(f'{path}: holds no evaluation')

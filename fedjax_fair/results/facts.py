@@ -15,7 +15,7 @@ from typing import Any
 
 import jax
 
-from fedjax_fair.results.files import CONFIG, Folder, read_json, write_json
+from fedjax_fair.results.files import CONFIG, HISTORY, SUMMARY, Folder, read_json, read_text, write_json
 from fedjax_fair.results.schema import CONFIG_FIELDS, checked
 
 PACKAGES = ('fedjax-fair', 'jax', 'jaxlib', 'flax', 'optax', 'orbax-checkpoint', 'numpy', 'scikit-learn')
@@ -85,4 +85,14 @@ def read_config(folder: Folder) -> dict[str, Any]:
 def settings(folder: Folder) -> dict[str, Any]:
     """The settings of a run, without the facts beside them."""
     path = pathlib.Path(folder) / CONFIG
-    return {name: value for name, value in checked(read_json(path), {}, path).items() if name not in FACTS}
+    values = {name: value for name, value in checked(read_json(path), {}, path).items() if name not in FACTS}
+    return with_former_score(values, folder)
+
+
+def with_former_score(values: dict[str, Any], folder: Folder) -> dict[str, Any]:
+    """The settings of a run with the score that an older segmentation had, which could not be chosen."""
+    if 'score' in values:
+        return values
+    files = [path for name in (HISTORY, SUMMARY) if (path := pathlib.Path(folder) / name).is_file()]
+    with_background = any('"dice_foreground"' in read_text(path) for path in files)
+    return {**values, 'score': 'dice_with_background'} if with_background else values

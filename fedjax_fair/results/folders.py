@@ -6,6 +6,7 @@ import pathlib
 from typing import Any
 
 from fedjax_fair.errors import UserError
+from fedjax_fair.results.data_seeds import is_unit
 from fedjax_fair.results.files import CONFIG, FRONTIER, SUMMARY, TUNING, Folder, read_json
 from fedjax_fair.results.runs import Run, begun_runs, load
 from fedjax_fair.results.schema import checked
@@ -14,12 +15,13 @@ TUNING_FIELDS = {'budget': int, 'objective': str, 'rungs': list, 'recipes': dict
 
 
 def run_folders(out: Folder) -> list[pathlib.Path]:
-    """The runs below a folder that a table compares, finished or not.
+    """The runs below a folder that a table compares, finished or not; one folder for all data seeds of a run.
 
     Trials of tuning are not among them, since they are not tested; nor are the points of frontiers, which are drawn as
     curves.
     """
-    return [path for path in begun_runs(out) if not _is_on_frontier(path.relative_to(out)) and not _is_trial(path)]
+    found = [path for path in begun_runs(out) if not _is_on_frontier(path.relative_to(out)) and not _is_trial(path)]
+    return sorted({path.parent if is_unit(path) and (path / SUMMARY).exists() else path for path in found})
 
 
 def _is_trial(folder: pathlib.Path) -> bool:

@@ -29,18 +29,13 @@ class Cost(NamedTuple):
     error: float | None
 
 
-def served_kind(run: Run) -> str:
-    """The model that a run is judged by: its headline, else clients' own models where there are any."""
-    return run.summary.get('headline') or ('global' if run.result('deployed') is None else 'deployed')
-
-
 def interval(run: Run, statistic: str) -> Interval | None:
     """Mean and standard error over seeds of ``avg`` or ``worst`` of the model that clients would use.
 
     ``std / sqrt(S - 1)`` with the population deviation over ``S`` seeds. Whatever shows a frontier takes its errors
     from here.
     """
-    entry = (run.result(served_kind(run)) or {}).get(statistic)
+    entry = (run.result() or {}).get(statistic)
     if entry is None or entry['mean'] is None:
         return None
     seeds = len(run.seeds)

@@ -5,28 +5,36 @@ from __future__ import annotations
 import dataclasses
 import pathlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from fedjax_fair.errors import UserError
+from fedjax_fair.results import data_seeds
 from fedjax_fair.results.evaluations import Line, history
 from fedjax_fair.results.facts import read_config
 from fedjax_fair.results.files import CONFIG, HISTORY, SUMMARY, Folder, holds_run
+from fedjax_fair.results.reported import FORMER_LAST_K, reported
 from fedjax_fair.results.schema import MODEL_KINDS
 from fedjax_fair.results.summaries import summary
-
-SCORE_WORDS = {'dice': 'Dice', 'auc': 'AUC'}
 
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """One run: ``history`` in order of round and seed, ``label`` tells it from the other runs of a report."""
+    """One run: ``history`` in order of round and seed, ``label`` tells it from the other runs of a report.
+
+    A run with several data seeds has a folder for each of them, its ``units``. Its numbers are then means over the
+    units, its deviations are those of the units' means, and a line of its history is the mean of one unit over its
+    seeds, with the data seed in the place of the seed.
+    """
 
     path: pathlib.Path
     config: dict[str, Any]
     history: list[Line]
     summary: dict[str, Any]
     label: str
+    units: tuple[pathlib.Path, ...] = ()
 
     @property
     def scenario(self) -> str:
@@ -45,19 +53,82 @@ class Run:
 
     @property
     def seeds(self) -> list[int]:
-        """The seeds that were run."""
-        return sorted({line['seed'] for line in self.history})
+        """The seeds that were run, of every data seed."""
+        return list(self.summary['seeds']) if len(self.units) > 1 else sorted({line['seed'] for line in self.history})
 
-    def result(self, kind: str = 'global') -> dict[str, dict[str, Any]] | None:
-        """Mean and deviation over seeds of every statistic of one kind of model; None if it was not evaluated."""
+    @property
+    def folders(self) -> list[pathlib.Path]:
+        """Where its files are: one folder per data seed, in the order of :attr:`data_seeds`."""
+        return list(self.units) or [self.path]
+
+    @property
+    def data_seeds(self) -> list[int]:
+        """The seeds of the data, one per unit."""
+        seeds = self.config.get('data_seed', 0)
+        return list(seeds) if isinstance(seeds, list) else [seeds]
+
+    @property
+    def repeats(self) -> int:
+        """Over how many repetitions deviations are: units where there are several, else seeds."""
+        return len({line['seed'] for line in self.history})
+
+    @property
+    def headline(self) -> str:
+        """The kind of model whose numbers come first: the one that clients would use.
+
+        That is 'deployed' where the recipe has personal parts, else 'global'. Older runs do not say: there it is
+        'deployed' where the clients' models score differently.
+        """
+        return self.summary.get('headline') or ('deployed' if self.differs('deployed') else 'global')
+
+    def result(self, kind: str | None = None) -> dict[str, dict[str, Any]] | None:
+        """Mean and deviation over seeds of every statistic of one kind of model; None if it was not evaluated.
+
+        By default of the headline's.
+        """
+        kind = self.headline if kind is None else kind
         if kind not in MODEL_KINDS:
             raise ValueError(f'kind={kind!r} is not one of {", ".join(MODEL_KINDS)}')
         return self.summary.get(kind)
 
+    def of_headline(self, line: Line) -> dict[str, Any]:
+        """The numbers of the headline's model in a line of the history."""
+        return line.get(self.headline) or line['global']
+
+    def differs(self, kind: str) -> bool:
+        """Whether the clients' own models of this kind were evaluated and do not score like the global model."""
+        other, name = self.summary.get(kind), f'client_{self.score}'
+        if other is None:
+            return False
+        own, shared = (np.array(result[name]['mean'], np.float64) for result in (other, self.summary['global']))
+        return not np.allclose(own, shared, atol=1e-6, equal_nan=True)
+
+    @property
+    def rounds_reported(self) -> list[list[int]]:
+        """The rounds of every seed of which its numbers are the mean; derived where an older run does not say."""
+        if (rounds := self.summary.get('rounds_reported')) is not None:
+            return rounds
+        if (chosen := self.summary.get('selected_rounds')) is not None:
+            return [[number] for number in chosen]
+        last_k = self.config.get('last_k', FORMER_LAST_K)
+        return [reported([li['round'] for li in self.history if li['seed'] == seed], last_k) for seed in self.seeds]
+
+    @property
+    def validation(self) -> dict[str, float | None] | None:
+        """Mean and deviation over seeds of the validation score at the reported rounds; None without one."""
+        return self.summary.get('validation')
+
 
 def load(folder: Folder) -> Run:
-    """A finished run; a mistake in one of its files raises UserError and names the file and the field."""
+    """A finished run; a mistake in one of its files raises UserError and names the file and the field.
+
+    A folder that holds one folder per data seed is one run with several units.
+    """
     path = pathlib.Path(folder)
+    units = [] if (path / CONFIG).exists() else data_seeds.unit_folders(path)
+    if units:
+        config, lines, summarised = data_seeds.joined([load(unit) for unit in units])
+        return Run(path, config, lines, summarised, summarised['recipe'], tuple(units))
     config, summarised = read_config(path), summary(path)
     label = summarised['recipe'] + (' (tuned)' if summarised.get('tuned') else '')
     return Run(path, config, history(path), summarised, label)
@@ -88,7 +159,7 @@ def load_readable(folders: Iterable[Folder]) -> tuple[list[Run], list[LeftOut]]:
     runs, left_out = [], []
     for path in map(pathlib.Path, folders):
         try:
-            if not (path / SUMMARY).exists():
+            if not (path / SUMMARY).exists() and not data_seeds.unit_folders(path):
                 raise UserError(f'the run is not finished (no {SUMMARY}){_progress(path)}')
             runs.append(load(path))
         except UserError as error:
@@ -121,8 +192,3 @@ def _labelled(runs: list[Run]) -> list[Run]:
             for run, more in zip(runs, extra, strict=True)
         ]
     return runs
-
-
-def score_of(runs: Sequence[Run]) -> str:
-    """In words, what the numbers of these runs are about."""
-    return ' or '.join(dict.fromkeys(SCORE_WORDS.get(run.score, run.score) for run in runs))

@@ -47,7 +47,7 @@ def modern_summary(summary: Any) -> Any:
     """A summary as it is written today.
 
     Older ones call the global model ``metrics``. Those from before there were tasks do not name the score, and they say
-    less of the data.
+    less of the data. The ``dice`` of older segmentations includes the background.
 
     >>> modern = modern_summary({'rounds': 5, 'metrics': {'avg': 1}})
     >>> modern['global'], modern['score'], modern['remarks']
@@ -55,7 +55,27 @@ def modern_summary(summary: Any) -> Any:
     """
     if not isinstance(summary, dict):
         return summary
-    return SINCE | {'global' if name == 'metrics' else name: value for name, value in summary.items()}
+    renamed = SINCE | {'global' if name == 'metrics' else name: value for name, value in summary.items()}
+    if renamed['score'] == 'dice' and 'dice_foreground' in (renamed.get('global') or {}):
+        renamed['score'] = 'dice_with_background'
+    return modern_kinds(renamed)
+
+
+def modern_kinds(record: dict[str, Any]) -> dict[str, Any]:
+    """A summary or a line of metrics.jsonl with the Dice of every kind of model under the names of today.
+
+    >>> modern_kinds({'round': 5, 'global': {'dice': 0.9, 'group_dice': [0.9], 'dice_foreground': 0.8}})
+    {'round': 5, 'global': {'dice_with_background': 0.9, 'group_dice_with_background': [0.9], 'dice': 0.8}}
+    """
+    old = {kind: numbers for kind in MODEL_KINDS if 'dice_foreground' in (numbers := record.get(kind) or {})}
+    return record | {kind: {_dice_name(n): value for n, value in numbers.items()} for kind, numbers in old.items()}
+
+
+def _dice_name(name: str) -> str:
+    """What a number of an older segmentation is called today."""
+    if name in ('dice', 'client_dice', 'group_dice'):
+        return f'{name}_with_background'
+    return name.replace('dice_foreground', 'dice')
 
 
 def checked(record: Any, fields: dict[str, Any], place: Any) -> dict[str, Any]:

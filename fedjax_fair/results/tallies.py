@@ -7,9 +7,17 @@ from typing import Any
 
 import numpy as np
 
+from fedjax_fair.core.passes import Passes
 
-def costs(tallies: Mapping[str, Any], lanes: slice, rounds: int) -> dict[str, Any]:
-    """Time, communication, padding and failures of some lanes, per round and run where that is meant."""
+
+def costs(
+    tallies: Mapping[str, Any], lanes: slice, rounds: int, passes: Passes, batch_size: int, cores: int
+) -> dict[str, Any]:
+    """Time, work, communication, padding and failures of some lanes, per round and run where that is meant.
+
+    ``passes`` says how often the recipe runs the network, and ``cores`` what the load of the machine is relative to.
+    """
+    loads = tallies.get('loads')
     sums = {name: np.asarray(values)[lanes] for name, values in tallies['sums'].items()}
     share = len(sums['clients']) / len(tallies['sums']['clients'])
     seconds = tallies['seconds'] * share
@@ -18,6 +26,11 @@ def costs(tallies: Mapping[str, Any], lanes: slice, rounds: int) -> dict[str, An
         'compile_seconds': tallies['compile_seconds'],
         'examples_trained': float(sums['examples'].sum()),
         'rounds_per_second': rounds * len(sums['clients']) / max(seconds, 1e-9),
+        'load_per_core': float(np.mean(loads)) / cores if loads else None,
+        'cores': cores,
+        'work_per_round': _work(
+            {name: float(total.mean() / rounds) for name, total in sums.items()}, passes, batch_size
+        ),
         'bytes_per_round': {way: float(sums[f'bytes_{way}'].mean() / rounds) for way in ('down', 'up')},
         'padding_waste': float(1 - sums['examples'].sum() / max(sums['examples_paid'].sum(), 1)),
         'failures': {
@@ -25,6 +38,23 @@ def costs(tallies: Mapping[str, Any], lanes: slice, rounds: int) -> dict[str, An
             'non_finite': int(sums['failed'].sum()),
             'empty_rounds': int(sums['empty'].sum()),
         },
+    }
+
+
+def _work(means: Mapping[str, float], passes: Passes, batch_size: int) -> dict[str, float] | None:
+    """What the clients of a round do on average; None where a checkpoint of an older version did not count it.
+
+    Measurements over a client's whole data read its examples once more; their passes are told in batches, as those of
+    local training are.
+    """
+    if 'examples_held' not in means:
+        return None
+    steps, held = means['steps'], means['examples_held']
+    return {
+        'steps': steps,
+        'examples': means['examples'] + held * (passes.data_gradients + passes.data_forwards),
+        'gradient_passes': steps * passes.step_gradients + held / batch_size * passes.data_gradients,
+        'forward_passes': steps * passes.step_forwards + held / batch_size * passes.data_forwards,
     }
 
 

@@ -17,7 +17,7 @@ from fedjax_fair.data import data_options
 from fedjax_fair.data.outliers import OUTLIERS
 from fedjax_fair.data.scenarios.catalogue import DATA_SEED
 from fedjax_fair.errors import UserError
-from fedjax_fair.metrics.segmentation import LOSSES
+from fedjax_fair.metrics.segmentation import LOSSES, SCORES
 from fedjax_fair.models import NORMS, PRECISIONS
 from fedjax_fair.models.conv import IMPLEMENTATIONS
 from fedjax_fair.options import Option, Range, Search, above, at_least, between, search
@@ -62,6 +62,7 @@ class Config:
     normalize: str = setting('', 'channel means and deviations of inputs: MEAN/STD (such as 0.5/0.2), imagenet, retina')
     pretrained: str = setting('', 'PyTorch weights to start from (.safetensors or .npz)')
     loss: str | None = setting(None, 'loss of segmentation', LOSSES)
+    score: str | None = setting(None, 'score of segmentation, by default the Dice of the foreground', tuple(SCORES))
     rounds: int = setting(30, 'rounds of federated training', at_least(1))
     seeds: tuple[int, ...] = setting((0,), 'seeds of initialisation, batch order and client sampling')
     data_seed: int = setting(DATA_SEED.default, DATA_SEED.help, DATA_SEED.range)
@@ -95,7 +96,12 @@ class Config:
     data: Mapping[str, Any] = setting({}, 'options of the scenario', group='data')
     # evaluation
     eval_every: int = setting(5, 'rounds between evaluations', at_least(1), 'evaluation')
-    last_k: int = setting(5, 'reported accuracies are means over the last k evaluations', at_least(1), 'evaluation')
+    last_k: int | None = setting(
+        None,
+        'scores are means over the last k evaluations; by default the last quarter, at most 5',
+        at_least(1),
+        'evaluation',
+    )
     select: str = setting('last_k', 'the evaluations that are reported', results.SELECTIONS, 'evaluation')
     validation: float = setting(
         0.0, "share of each client's training examples to validate on", Range(0, 1, below=True), 'evaluation'

@@ -16,7 +16,7 @@ import numpy as np
 from fedjax_fair import results
 from fedjax_fair.core.evaluate import KEPT
 from fedjax_fair.core.types import Array, FedState
-from fedjax_fair.training import output, profile
+from fedjax_fair.training import devices, output, profile
 from fedjax_fair.training.checkpoint import FOLDER, Checkpoints
 from fedjax_fair.training.checks import checked
 from fedjax_fair.training.cohort_supply import Resident, Streaming, Supply, joined
@@ -58,6 +58,7 @@ def run(
     output.check_out(out, resume=resume, overwrite=overwrite)
     folders = [out / results.point_name(p) if p else out for p in points]
     if resume:
+        settings = output.resumed(settings, folders[0])
         for folder, point in zip(folders, points, strict=True):
             output.check_same(settings.at(point), folder)
         if all((folder / results.SUMMARY).exists() for folder in folders):
@@ -172,9 +173,14 @@ class _Runner:
         # Where nobody took part there is no loss.
         losses = np.where(log['clients'] > 0, log.pop('train_loss'), np.nan)[:, -1]
         sums = self.tallies['sums']
-        for name, value in log.items():
-            sums[name] = (np.asarray(sums.get(name, 0.0)) + value.astype(np.float64).sum(1)).tolist()
+        for name in sums or log:  # what an older checkpoint has not counted is not counted from here on
+            sums[name] = (np.asarray(sums.get(name, 0.0)) + log[name].astype(np.float64).sum(1)).tolist()
         return losses, seconds
+
+    def _note_load(self) -> None:
+        """What else the machine does decides how long rounds take."""
+        if (load := devices.load()) is not None:
+            self.tallies.setdefault('loads', []).append(load)
 
     def _due(self) -> bool:
         return self.done % self.config.eval_every == 0 or self.done == self.config.rounds or self._adapt_due()
@@ -187,6 +193,7 @@ class _Runner:
 
     def _evaluate(self, losses: np.ndarray, tests, display: Display) -> str:
         """Evaluate all lanes, write their lines, and say how fair the models are now."""
+        self._note_load()
         metrics = self._metrics(self.experiment.kinds, display, tests, keep=self.plan.records)
         if self._adapt_due():
             metrics |= self._metrics(('adapted',), display, tests, keep=self.plan.records)
@@ -205,11 +212,12 @@ class _Runner:
             for kind, records in kept.items():
                 own_records = {name: values[own_lanes] for name, values in records.items()}
                 self.kept[number].add(self.done, kind, own_records, history)
-        return fairness_note([line['global'] for line in lines])
+        headline = self.experiment.headline
+        return fairness_note([line[headline] for line in lines], headline)
 
     def _validated(self, metrics: Mapping[str, Any], display: Display) -> dict[str, Any] | None:
         """Metrics of the model that clients would use, on their validation sets; those of a trial are ``metrics``."""
-        sets, kind = self.experiment.federation.validation, self.experiment.kinds[-1]
+        sets, kind = self.experiment.federation.validation, self.experiment.headline
         if sets is None:
             return None
         if self.experiment.is_trial:
@@ -262,10 +270,12 @@ class _Runner:
         return self.experiment.task.predict(self.experiment.algorithm.predict(state, x))
 
     def _finish(self) -> list[dict[str, Any]]:
-        summaries, count = [], len(self.config.seeds)
+        summaries, count, algorithm = [], len(self.config.seeds), self.experiment.algorithm
+        passes = algorithm.passes(np.asarray(self.experiment.federation.y[0]))
+        work = (passes, algorithm.facts['local'].batch_size, devices.cores())
         for number, (folder, point) in enumerate(zip(self.folders, self.experiment.points, strict=True)):
             config = self.config.at(point)
-            costs = results.costs(self.tallies, slice(number * count, (number + 1) * count), config.rounds)
+            costs = results.costs(self.tallies, slice(number * count, (number + 1) * count), config.rounds, *work)
             history = self.histories[number]
             state = jax.tree.map(lambda leaf, lane=number * count: leaf[lane], self.states)
             kinds = (*self.experiment.kinds, 'adapted')
@@ -274,8 +284,11 @@ class _Runner:
             drawn = {} if self.experiment.is_trial else draw_overlays(federation, self._classes, state, folder)
             settings = config.recorded(self.model)
             idle = [part._asdict() for part in self.experiment.idle[number]]
-            facts = costs | {'pictures': drawn, 'remarks': idle, **self.facts}
+            chosen = {'headline': self.experiment.headline, 'score_about': self.experiment.task.about}
+            facts = costs | chosen | {'pictures': drawn, 'remarks': idle, **self.facts}
             summaries.append(results.write_summary(folder, settings, federation, history, score, facts))
+        if self.folders != [self.out] and not self.experiment.is_trial:
+            results.write_sweep(self.out, self.experiment.points, summaries)
         return summaries
 
 

@@ -55,6 +55,11 @@ class Experiment:
     storage: Storage
 
     @property
+    def headline(self) -> str:
+        """The kind of model that clients would use, whose numbers come first: 'global' or 'deployed'."""
+        return self.kinds[-1]
+
+    @property
     def is_trial(self) -> bool:
         """Whether models are scored on validation sets alone, so that tuning never sees a test example."""
         return self.federation.validation is not None and self.federation.tests is self.federation.validation
@@ -82,7 +87,7 @@ def prepare(config: Config, points: Sequence[Mapping[str, float]] = ({},)) -> Ex
     augment = make_augment(config.augment, config.options_of(*config.tools)) if config.augment else None
     outliers = _outliers(config)
     federation = load_federation(config)
-    task = make_task(federation.task, federation.num_classes, config.loss)
+    task = make_task(federation.task, federation.num_classes, config.loss, config.score)
     _check_augment(config, federation, task)
     model = build_model(config, federation, task)
     start = starting_weights(config, federation, model)

@@ -14,6 +14,7 @@ import numpy as np
 from fedjax_fair.errors import UserError
 from fedjax_fair.methods import make_methods
 from fedjax_fair.options import Search, search, search_among
+from fedjax_fair.results import reported
 from fedjax_fair.training.config import Config
 from fedjax_fair.training.grid import swept_options
 
@@ -122,9 +123,9 @@ def rungs_of(budget: int, rounds: int, halving: int = 0) -> tuple[Rung, ...]:
 
 
 def trial_score(
-    lines: Sequence[Mapping[str, Any]], objective: str, last_k: int = 1, best: bool = False
+    lines: Sequence[Mapping[str, Any]], objective: str, last_k: int | None = None, best: bool = False
 ) -> float | None:
-    """The validation score of a trial: of each seed the mean of its last ``last_k`` evaluations, or its best one.
+    """The validation score of a trial: of each seed the mean of the evaluations that are reported, or its best one.
 
     ``lines`` are those of metrics.jsonl by round, ``objective`` is a key of :data:`OBJECTIVES`. None: undefined.
 
@@ -136,7 +137,7 @@ def trial_score(
     for line in lines:
         value = line[OBJECTIVES[objective]]
         of_seed.setdefault(line['seed'], []).append(math.nan if value is None else value)
-    scores = [np.fmax.reduce(own) if best else np.mean(own[-last_k:]) for own in of_seed.values()]
+    scores = [np.fmax.reduce(own) if best else np.mean(reported(own, last_k)) for own in of_seed.values()]
     score = float(np.mean(scores))
     return score if math.isfinite(score) else None
 

@@ -43,7 +43,7 @@ def test_report_stands_alone(make_run, tmp_path):
     links = [value for _, attributes in page.tags for name, value in attributes.items() if name in ('src', 'href')]
     assert len(links) == 5
     assert all(link.startswith('data:image/png;base64,') for link in links)
-    names = ('plane', 'accuracy', 'clients_global', 'clients_deployed', 'loss')
+    names = ('plane', 'accuracy', 'clients', 'clients_global', 'loss')
     assert sorted(p.name for p in out.glob('*.png')) == sorted(f'digits_{name}.png' for name in names)
 
 
