@@ -20,11 +20,12 @@ def markdown_table(heads: Sequence[str], rows: Rows, left: int = 1) -> str:
     | 0 | 71.5 |
     """
     rule = ['---'] * left + ['---:'] * (len(heads) - left)
-    lines = [[_escaped(text) for text in line] for line in (heads, *rows)]
+    lines = [[escaped(text) for text in line] for line in (heads, *rows)]
     return ''.join(f'| {" | ".join(line)} |\n' for line in [lines[0], rule, *lines[1:]])
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
+    """A text that Markdown takes as one cell of a table."""
     return text.replace('\\', '\\\\').replace('|', '\\|').replace('\n', ' ')
 
 

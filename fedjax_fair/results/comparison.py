@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from fedjax_fair import stats
 from fedjax_fair.errors import UserError
-from fedjax_fair.results.prediction_file import Predictions, predictions
+from fedjax_fair.results.prediction_file import RECORDS, Predictions, predictions
 from fedjax_fair.results.runs import Run
 from fedjax_fair.stats.sample import Sample, judge, make_sample
 from fedjax_fair.stats.scores import SCORES, Scored
@@ -53,7 +53,7 @@ def compare_runs(
     Raises:
         NotComparable: names the run that differs, and how.
     """
-    kept = [predictions(run.path, run.summary.get('headline', 'global')) for run in runs]
+    kept = [predictions_of(run) for run in runs]
     labels = [run.label for run in runs]
     seeds, notes = _common_seeds(labels, kept)
     samples = samples_of(kept, labels, metric)
@@ -75,7 +75,7 @@ class Samples(NamedTuple):
 
 def samples_of(kept: Sequence[Predictions], labels: Sequence[str], metric: str | None = None) -> Samples:
     """Predictions of several recipes on the same test examples, paired by their common seeds."""
-    _check_same_tests(labels, kept)
+    check_same_tests(labels, kept)
     seeds, _ = _common_seeds(labels, kept)
     metric = metric or kept[0].metric
     by_client = any(one.kind != 'global' for one in kept)
@@ -108,7 +108,8 @@ def _common_seeds(labels: Sequence[str], kept: Sequence[Predictions]) -> tuple[t
     return tuple(sorted(common)), notes
 
 
-def _check_same_tests(labels: Sequence[str], kept: Sequence[Predictions]) -> None:
+def check_same_tests(labels: Sequence[str], kept: Sequence[Predictions]) -> None:
+    """Refuse runs that are judged by other scores than the first, or tested on other examples."""
     first = kept[0]
     for label, other in zip(labels, kept, strict=True):
         if (other.task, other.metric) != (first.task, first.metric):
@@ -116,6 +117,20 @@ def _check_same_tests(labels: Sequence[str], kept: Sequence[Predictions]) -> Non
         same = other.sets == first.sets and other.groups == first.groups
         if not same or not np.array_equal(_identity(other), _identity(first)):
             raise NotComparable(f'{label} and {labels[0]} are not tested on the same examples')
+
+
+def predictions_of(run: Run) -> Predictions:
+    """What every test example got from the headline models of a run, all its seeds side by side."""
+    first, *rest = (predictions(folder, run.headline) for folder in (run.path, *run.more))
+    if any(not np.array_equal(_identity(one), _identity(first)) for one in rest):
+        raise NotComparable(f'the seeds of {run.label} are not tested on the same examples')
+    if not rest:
+        return first
+    along_seeds = ('seed', 'round', *(name for name in RECORDS if getattr(first, name) is not None))
+    arrays: dict[str, Any] = {
+        name: np.concatenate([getattr(one, name) for one in (first, *rest)]) for name in along_seeds
+    }
+    return dataclasses.replace(first, **arrays)
 
 
 def _identity(kept: Predictions) -> np.ndarray:

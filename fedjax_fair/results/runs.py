@@ -12,6 +12,7 @@ from fedjax_fair.errors import UserError
 from fedjax_fair.results.evaluations import Line, history
 from fedjax_fair.results.facts import read_config
 from fedjax_fair.results.files import CONFIG, HISTORY, SUMMARY, Folder, holds_run
+from fedjax_fair.results.joining import joined_runs
 from fedjax_fair.results.schema import MODEL_KINDS
 from fedjax_fair.results.summaries import summary
 
@@ -20,13 +21,17 @@ SCORE_WORDS = {'dice': 'Dice', 'auc': 'AUC'}
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """One run: ``history`` in order of round and seed, ``label`` tells it from the other runs of a report."""
+    """One run: ``history`` in order of round and seed, ``label`` tells it from the other runs of a report.
+
+    ``more`` are the folders of further seeds, where :func:`~fedjax_fair.results.joined_runs` joined several runs.
+    """
 
     path: pathlib.Path
     config: dict[str, Any]
     history: list[Line]
     summary: dict[str, Any]
     label: str
+    more: tuple[pathlib.Path, ...] = ()
 
     @property
     def scenario(self) -> str:
@@ -47,6 +52,11 @@ class Run:
     def seeds(self) -> list[int]:
         """The seeds that were run."""
         return sorted({line['seed'] for line in self.history})
+
+    @property
+    def headline(self) -> str:
+        """The kind of model that comparisons are about."""
+        return self.summary.get('headline', 'global')
 
     def result(self, kind: str = 'global') -> dict[str, dict[str, Any]] | None:
         """Mean and deviation over seeds of every statistic of one kind of model; None if it was not evaluated."""
@@ -93,7 +103,7 @@ def load_readable(folders: Iterable[Folder]) -> tuple[list[Run], list[LeftOut]]:
             runs.append(load(path))
         except UserError as error:
             left_out.append(LeftOut(path, str(error).removeprefix(f'{path}/')))
-    return _labelled(runs), left_out
+    return labelled(joined_runs(runs)), left_out
 
 
 def _progress(path: pathlib.Path) -> str:
@@ -105,14 +115,19 @@ def _progress(path: pathlib.Path) -> str:
 
 
 def load_runs(folders: Iterable[Folder]) -> list[Run]:
-    """Finished runs with labels: the recipe, then also the model, then also the directory, as far as needed."""
-    runs = [load(folder) for folder in folders]
+    """Finished runs with labels: the recipe, then also the model, then also the directory, as far as needed.
+
+    Those that differ in their seeds alone are one run.
+    """
+    runs = joined_runs([load(folder) for folder in folders])
     if not runs:
         raise UserError('run_dirs must name at least one run directory, got none')
-    return _labelled(runs)
+    return labelled(runs)
 
 
-def _labelled(runs: list[Run]) -> list[Run]:
+def labelled(runs: Sequence[Run]) -> list[Run]:
+    """The runs with labels that differ within a scenario, as far as models and directories differ."""
+    runs = list(runs)
     for name in ('model', 'directory'):
         shared = Counter((run.scenario, run.label) for run in runs)
         extra = [run.summary['model'] if name == 'model' else run.path.resolve().name for run in runs]

@@ -111,6 +111,12 @@ OTHER_MISTAKES = [
     ('sweep', ['--grid=rounds=1,2'], '--grid=rounds', 'lr, momentum, weight_decay'),
     ('report', [], '--out', 'directory with results'),
     ('list', ['--grid=lr=1'], '--grid', 'flag of sweep'),
+    ('run', ['--margin=2'], '--margin', 'flag of compare and tune and report and verdict'),
+    ('compare', ['--recipes=fedavg,fedprox', '--baseline=fedprx'], '--baseline=fedprx', 'not one of fedavg, fedprox'),
+    ('compare', ['--margin=0'], '--margin=0.0', 'above 0'),
+    ('compare', ['--margin=wide'], '--margin=wide', 'expected a number such as 1.0'),
+    ('verdict', ['one'], 'verdict', 'two run directories'),
+    ('verdict', ['one', 'two', '--margin=-1'], '--margin=-1.0', 'above 0'),
 ]
 
 
@@ -215,7 +221,7 @@ def test_a_reader_may_leave_early(words):
 def test_unknown_command_in_a_real_process():
     found = _fedjax_fair('train', '--lr=1')
     assert (found.returncode, found.stdout) == (2, '')
-    commands = 'run, compare, sweep, tune, list, report, check-method, data'
+    commands = 'run, compare, sweep, tune, list, report, verdict, check-method, data'
     assert found.stderr == f"fedjax-fair: error: unknown command 'train'; choose one of {commands}\n"
 
 
