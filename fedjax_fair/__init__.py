@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # what editors and mypy see; a test compares it with _HOMES
     from fedjax_fair.metrics import make_task
     from fedjax_fair.models import make_model
     from fedjax_fair.registry import register
+    from fedjax_fair.report import verdict
     from fedjax_fair.testing import scripted_rounds
     from fedjax_fair.training import Config, compare, finished, prepare, run, sweep, tune
 
@@ -38,7 +39,7 @@ _HOMES: dict[str, tuple[str, ...]] = {  # packages and modules, and the names th
     'ops': (),
     'plugins': (),
     'registry': ('register',),
-    'report': (),
+    'report': ('verdict',),
     'results': (),
     'testing': ('scripted_rounds',),
     'training': ('Config', 'compare', 'finished', 'prepare', 'run', 'sweep', 'tune'),
@@ -68,6 +69,7 @@ __all__ = [
     'scripted_rounds',
     'sweep',
     'tune',
+    'verdict',
 ]
 
 

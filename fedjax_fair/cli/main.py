@@ -1,4 +1,4 @@
-"""The commands ``fedjax-fair run|compare|sweep|tune|list|report|data|check-method``."""
+"""The commands ``fedjax-fair run|compare|sweep|tune|list|report|verdict|data|check-method``."""
 
 from __future__ import annotations
 
@@ -10,25 +10,13 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from absl import app, flags, logging
-from rich.console import Console
 
-from fedjax_fair import results
-from fedjax_fair.cli import data, listing, settings
+from fedjax_fair.cli import data, listing, reporting, settings
 from fedjax_fair.cli.check_method import check_method
 from fedjax_fair.cli.help import HELP, help_text
 from fedjax_fair.cli.mistakes import fail, one_line, reader_may_leave
 from fedjax_fair.errors import UserError
-from fedjax_fair.report import (
-    frontier_text,
-    head_of,
-    load_runs,
-    make_table,
-    remarks_of,
-    to_rich,
-    tuning_text,
-    write_report,
-)
-from fedjax_fair.results import point_name
+from fedjax_fair.results import holds_run, point_name
 from fedjax_fair.training import Config, Interrupted, checked, run_data_seeds, use_compilation_cache, use_host_devices
 from fedjax_fair.training import compare as run_all
 from fedjax_fair.training import run as train
@@ -50,12 +38,13 @@ def run(values: flags.FlagValues, hyper: dict[str, str]) -> None:
     else:
         _start(config)
         run_data_seeds(config, out, data_seeds, **_how(values))
-    _show([out], out)
+    reporting.show([out], out)
 
 
 def compare(values: flags.FlagValues, hyper: dict[str, str]) -> None:
     """Run several recipes under the same settings and compare them."""
     recipes = (values.recipes or DEFAULT_RECIPES).split(',')
+    margin = reporting.margin_of(values, recipes)
     config = settings.config_of(values, hyper)
     out = _out(values, 'compare', config)
     if not values['seeds'].present:
@@ -63,12 +52,12 @@ def compare(values: flags.FlagValues, hyper: dict[str, str]) -> None:
     _start(config)
     frontiers, data_seeds = settings.grid_of(values.frontier, 'frontier'), settings.data_seeds_of(values)
     run_all(config, recipes, out, frontiers=frontiers, data_seeds=data_seeds, **_how(values))
-    _show([out / recipe for recipe in recipes], out)
+    reporting.show([out / recipe for recipe in recipes], out, baseline=values.baseline, margin=margin)
 
 
 def _compared_seeds(out: pathlib.Path, recipes: Sequence[str], resume: bool) -> tuple[int, ...]:
     """Five seeds, or those with which a comparison to resume was started."""
-    started = [out / recipe for recipe in recipes if resume and results.holds_run(out / recipe)]
+    started = [out / recipe for recipe in recipes if resume and holds_run(out / recipe)]
     return Config.of_run(started[0]).seeds if started else settings.COMPARED_SEEDS
 
 
@@ -81,18 +70,20 @@ def sweep(values: flags.FlagValues, hyper: dict[str, str]) -> None:
     points = grid_points(grid)
     out = _out(values, 'sweep', config)
     _train(config, out, values, points)
-    _show([out / point_name(point) for point in points], out, swept=True)
+    reporting.show([out / point_name(point) for point in points], out, swept=True)
 
 
 def tune(values: flags.FlagValues, hyper: dict[str, str]) -> None:
     """Tune recipes with the same budget on validation data, then compare them as given and as tuned."""
     recipes = (values.recipes or DEFAULT_RECIPES).split(',')
+    margin = reporting.margin_of(values, recipes)
     config = settings.config_of(values, hyper)
     out = _out(values, 'tune', config)
     _start(config)
     search(config, recipes, out, **settings.tuning_of(values), **_how(values))
     finals = [out / FINAL / recipe for recipe in recipes]
-    _show([folder for final in finals for folder in (final, tuned_folder(final))], out)
+    folders = [folder for final in finals for folder in (final, tuned_folder(final))]
+    reporting.show(folders, out, baseline=values.baseline, margin=margin)
 
 
 def list_(values: flags.FlagValues, hyper: dict[str, str]) -> None:
@@ -103,25 +94,14 @@ def list_(values: flags.FlagValues, hyper: dict[str, str]) -> None:
         print(listing.as_json() if values.json else listing.as_text())
 
 
-def report(values: flags.FlagValues, hyper: dict[str, str]) -> None:
-    """Draw the report of the runs below --out again."""
-    if values.out is None or not pathlib.Path(values.out).is_dir():
-        raise UserError(f'`out`={values.out} must be a directory with results')
-    out = pathlib.Path(values.out)
-    runs, left_out = results.load_readable(results.run_folders(out))
-    if not runs:
-        why = f': {left_out[0].sentence}' if left_out else f' (no {results.SUMMARY})'
-        raise UserError(f'`out`={out} holds no finished run{why}')
-    _show([run.path for run in runs], out, left_out, swept=(out / results.SWEEP).exists())
-
-
 COMMANDS: dict[str, Callable[[flags.FlagValues, dict[str, str]], int | None]] = {
     'run': run,
     'compare': compare,
     'sweep': sweep,
     'tune': tune,
     'list': list_,
-    'report': report,
+    'report': reporting.report,
+    'verdict': reporting.verdict,
     'check-method': check_method,
 }
 
@@ -207,29 +187,3 @@ def _train(config: Config, out: pathlib.Path, values: flags.FlagValues, points: 
 
 def _how(values: flags.FlagValues) -> dict[str, Any]:
     return {name: getattr(values, name) for name in ('resume', 'overwrite', 'quiet')}
-
-
-def _show(
-    folders: Sequence[pathlib.Path],
-    out: pathlib.Path,
-    left_out: Sequence[results.LeftOut] = (),
-    swept: bool = False,
-) -> None:
-    """Print the table with what it is about above it and remarks below it, and write the report."""
-    console = Console()
-    if not console.is_terminal:  # a file or a pipe has room for all columns
-        console = Console(width=240)
-    if tuned := tuning_text(out):
-        print(tuned)
-    runs = load_runs(folders)
-    _print_lines(console, head_of(runs))
-    console.print(to_rich(make_table(runs, swept), width=console.width))
-    _print_lines(console, [*remarks_of(runs), *(run.sentence for run in left_out)])
-    if curves := frontier_text(out):
-        print(curves)
-    print(f'report: {write_report(folders, out, left_out, swept)}')
-
-
-def _print_lines(console: Console, lines: Sequence[str]) -> None:
-    for line in lines:
-        console.print(line, highlight=False, markup=False, soft_wrap=True)

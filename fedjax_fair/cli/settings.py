@@ -13,12 +13,16 @@ from fedjax_fair import plugins
 from fedjax_fair.cli.flag_files import config_words
 from fedjax_fair.data import data_options
 from fedjax_fair.errors import UserError
-from fedjax_fair.options import Option, options_of
+from fedjax_fair.options import Option, above, options_of
+from fedjax_fair.results.findings import MARGIN
 from fedjax_fair.training.config import Config, options_from_text, setting_options
 from fedjax_fair.training.tuning import TUNING_OPTIONS, tune
 
 HYPER = re.compile(r'--([a-z0-9_]+\.[a-z0-9_]+)(?:=(.*))?$', re.DOTALL)
 TEXTS = tuple[str, ...]  # the kind of a flag that may be repeated
+MARGIN_FLAG = Option(
+    'margin', MARGIN, float, f'smallest difference of interest, in points (default: {MARGIN:g})', above(0)
+)
 OUTPUT_FLAGS = (
     Option('out', None, str, 'directory for results (default: runs/<command>-<scenario>)'),
     Option(
@@ -38,6 +42,9 @@ OUTPUT_FLAGS = (
     Option('grid', (), TEXTS, 'name=v1,v2,... such as lr=0.1,0.2; repeat the flag for a product'),
     Option('json', False, bool, 'machine-readable output'),
     Option('name', None, str, 'what to explain with its options: a recipe, a model, a scenario, ...'),
+    Option('baseline', None, str, 'recipe that the others are compared with (default: the first)'),
+    MARGIN_FLAG,
+    Option('runs', (), TEXTS, 'run directories to judge, the first against the second'),
     Option('profile', False, bool, 'trace one round into OUT/profile and show its longest operations'),
 )
 TUNING_FLAGS = tuple(one for name, one in options_of(tune).items() if name in TUNING_OPTIONS)
@@ -46,13 +53,17 @@ OWNERS: dict[str, tuple[str, ...]] = {  # the commands that read a flag; all com
     'data_seeds': ('run', 'compare'),
     'frontier': ('compare',),
     'grid': ('sweep',),
-    'json': ('list',),
+    'json': ('list', 'verdict'),
     'name': ('list',),
     'profile': ('run',),
+    'baseline': ('compare', 'tune', 'report'),
+    'margin': ('compare', 'tune', 'report', 'verdict'),
+    'runs': ('verdict',),
     **{one.name: ('tune',) for one in TUNING_FLAGS},
 }
 COMPARED_SEEDS = (0, 1, 2, 3, 4)  # of compare, unless it is given others: fewer decide next to nothing
 ARGUMENTS = {'list': 'name', 'check-method': 'plugin'}  # the flag that a command's argument stands for
+SEVERAL = {'verdict': 'runs'}  # and the flag of a command that takes several arguments, anywhere among its flags
 _DEFINE = {bool: flags.DEFINE_boolean, TEXTS: flags.DEFINE_multi_string}  # all others are texts that options parse
 
 
@@ -154,6 +165,7 @@ def parse(words: Sequence[str], values: flags.FlagValues, command: str = 'run') 
     load_plugins(given)
     define_flags(values)
     plain, hyper = split_hyper(given)
+    values.set_gnu_getopt(command in SEVERAL)
     try:
         rest = values(['fedjax-fair', *plain])
     except flags.Error as error:
@@ -163,7 +175,9 @@ def parse(words: Sequence[str], values: flags.FlagValues, command: str = 'run') 
             raise UserError(f'`{name}` is a flag of {" and ".join(owners)}, not of {command}')
     if command in OWNERS['recipes'] and any(w.partition('=')[0] == '--recipe' for w in words):
         raise UserError(f'{command} takes --recipes=A,B,..., not --recipe')
-    if len(rest) > 1:
+    if command in SEVERAL and len(rest) > 1:
+        setattr(values, SEVERAL[command], [*getattr(values, SEVERAL[command]), *rest[1:]])
+    elif len(rest) > 1:
         raise UserError(f'unexpected argument {rest[1]!r}; flags are written --name=value')
     return hyper
 

@@ -1,63 +1,122 @@
 """The fixed parts of the HTML report: its style sheet and how to read its numbers."""
 
-STYLE = """
-:root { color-scheme: light; --ink: #1f2933; --soft: #616e7c; --line: #e4e7eb; --accent: #0072b2; }
+from fedjax_fair.viz.inline import VARIABLES
+
+# Colours of a dark page, by the names of viz.inline; the light ones are those of the figures.
+DARK = {
+    'ink': '#e6e9ee', 'soft': '#a7b0bb', 'faint': '#77818d', 'line': '#363d46', 'band': '#2b323a', 'box': '#2a3037',
+    'card': '#1d2228', 'c0': '#58b2ea', 'c1': '#ff8f45', 'c2': '#35cfa0', 'c3': '#e6a3c9', 'c4': '#9bd5f7',
+    'c5': '#ffc356', 'c6': '#b4b4b4', 'page': '#14181c', 'warn': '#3a2f1c', 'hover': '#262d35',
+}  # fmt: skip
+LIGHT = {**VARIABLES, 'page': '#f5f7fa', 'warn': '#fff8ec', 'hover': '#f5f9fc'}
+
+
+def _variables(colours: dict[str, str]) -> str:
+    return ' '.join(f'--{name}: {colour};' for name, colour in colours.items())
+
+
+STYLE = (
+    f"""
+:root {{ color-scheme: light dark; {_variables(LIGHT)} }}
+@media screen and (prefers-color-scheme: dark) {{ :root {{ {_variables(DARK)} }} }}
+"""
+    + """
 * { box-sizing: border-box; }
-body { margin: 0; background: #f5f7fa; color: var(--ink); font: 15px/1.55 system-ui, 'Segoe UI', sans-serif; }
+body { margin: 0; background: var(--page); color: var(--ink); font: 15px/1.55 system-ui, 'Segoe UI', sans-serif; }
 main { max-width: 1180px; margin: 0 auto; padding: 32px 20px 64px; }
 h1 { font-size: 28px; margin: 0; letter-spacing: -.01em; }
-h2 { font-size: 19px; margin: 0 0 12px; }
-h3 { font-size: 15px; margin: 16px 0 6px; }
+h2 { font-size: 19px; margin: 0 0 12px; overflow-wrap: anywhere; }
+h3 { font-size: 15px; margin: 22px 0 8px; }
 .lead { color: var(--soft); margin: 4px 0 24px; }
-section, aside { background: white; border: 1px solid var(--line); border-radius: 10px; padding: 22px 24px;
+section, aside { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 22px 24px;
   margin: 0 0 22px; }
-aside { border-color: #e0a458; background: #fff8ec; }
+aside { border-color: var(--c5); background: var(--warn); overflow-wrap: anywhere; }
 .remarks { margin: 16px 0 0; padding: 12px 18px; font-size: 14px; }
+.head { color: var(--soft); font-size: 13px; margin: 0; overflow-wrap: anywhere; } .head + .wide { margin-top: 14px; }
 aside ul { margin: 6px 0 0; padding-left: 20px; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 14px; }
 .wide table { width: 100%; }
-th, td { padding: 7px 12px; border-bottom: 1px solid var(--line); white-space: nowrap; text-align: right; }
+th, td { padding: 7px 12px; border-bottom: 1px solid var(--line); white-space: nowrap; text-align: right;
+  vertical-align: top; }
 th:first-child, tbody th { text-align: left; }
-thead th { color: var(--soft); font-weight: 600; border-bottom: 2px solid var(--line); }
+thead th { color: var(--soft); font-weight: 600; border-bottom: 2px solid var(--line); vertical-align: bottom; }
+thead small { display: block; font-weight: 400; }
 tbody th { font-weight: 600; }
-tbody tr:hover { background: #f5f9fc; }
-.best { color: var(--accent); font-weight: 700; }
-.head { color: var(--soft); margin: 0; }
+tbody tr:hover { background: var(--hover); }
+.interval, .word { display: block; color: var(--soft); font-size: 12.5px; }
+.word { white-space: normal; min-width: 110px; margin-left: auto; max-width: 170px; }
+.better { color: var(--c2); } .worse { color: var(--c1); }
+.dot { color: var(--c0); }
+.grey td, td.grey { color: var(--soft); }
+.words { padding-left: 20px; margin: 16px 0; } .words li { margin: 4px 0; }
 .note { color: var(--soft); font-size: 13px; margin: 12px 0 0; }
-.figures { display: flex; flex-wrap: wrap; gap: 20px; margin-top: 20px; justify-content: center; }
-figure { margin: 0; flex: 1 1 480px; max-width: 100%; text-align: center; }
-figure.accuracy { flex-basis: 100%; }
-figure img { max-width: 100%; max-height: 640px; }
-figcaption { color: var(--soft); font-size: 13px; }
+ul.note { padding-left: 20px; }
+.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 460px), 1fr)); gap: 28px 24px;
+  margin-top: 26px; align-items: start; }
+figure { margin: 0; min-width: 0; text-align: center; }
+figure.wide { grid-column: 1 / -1; overflow: visible; }
+.plot svg { max-width: 100%; height: auto; } .plot svg * { stroke-linejoin: round; stroke-linecap: butt; }
+.plot.wide { overflow-x: auto; } .plot.wide svg { min-width: 640px; }
+.plot text { font-family: system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif !important; }
+figure img { max-width: 100%; max-height: 640px; background: white; border-radius: 6px; padding: 6px; }
+figcaption { color: var(--soft); font-size: 13px; max-width: 70ch; margin: 4px auto 0; }
 details { border-top: 1px solid var(--line); padding: 8px 0; }
-summary { cursor: pointer; font-weight: 600; }
+summary { cursor: pointer; font-weight: 600; overflow-wrap: anywhere; }
 summary span { color: var(--soft); font-weight: 400; }
-.settings { margin: 8px 0 8px 14px; }
-.settings th { color: var(--soft); font-weight: 500; text-align: left; vertical-align: top; }
-.settings td { text-align: left; white-space: normal; word-break: break-word; }
-dl { display: grid; grid-template-columns: max-content 1fr; gap: 6px 18px; margin: 0; }
+.settings { margin: 8px 0 8px 14px; table-layout: fixed; width: calc(100% - 14px); }
+.settings th { color: var(--soft); font-weight: 500; text-align: left; white-space: normal; overflow-wrap: anywhere;
+  width: 34%; }
+.settings td { text-align: left; white-space: normal; overflow-wrap: anywhere; }
+dl { display: grid; grid-template-columns: minmax(90px, max-content) 1fr; gap: 6px 18px; margin: 0; }
 dt { font-weight: 700; }
-dd { margin: 0; }
-@media print { body { background: white; } section { border: 0; padding: 0; } }
+dd { margin: 0; min-width: 0; }
+@media (max-width: 600px) {
+  main { padding: 18px 10px 40px; } section, aside { padding: 16px 14px; }
+  dl { display: block; } dd { margin: 0 0 10px; }
+}
+@media print {
+  body { background: white; font-size: 12px; } main { max-width: none; padding: 0; }
+  section { border: 0; padding: 0; } figure, tr { break-inside: avoid; } h2, h3 { break-after: avoid; }
+  .wide { overflow: visible; } table { font-size: 10.5px; } th, td { padding: 4px 6px; white-space: normal; }
+}
 """
+)
 
 GUIDE = """<section><h2>How to read the numbers</h2><dl>
-<dt>a ± b</dt><dd>Mean and population standard deviation (ddof 0) over seeds; a single seed shows no ±.</dd>
+<dt>82.0 [80.1, 83.9]</dt><dd>An estimate and its 95 % interval, in percent or points. The interval covers new seeds
+(the same method trained again) and new patients of the same sites. It does not cover new sites. Two intervals that
+overlap say nothing about a difference: read the columns “vs”.</dd>
+<dt>vs a recipe</dt><dd>The difference with that recipe, seed by seed and patient by patient, with its 95 % interval and
+a verdict. Verdicts are corrected for the number of comparisons (Holm); intervals are not.</dd>
+<dt>better, worse</dt><dd>The difference is real with 95 % certainty. With “below 1 point” it is real, and smaller than
+the margin.</dd>
+<dt>no difference above 1 point</dt><dd>Whatever the difference is, it is smaller than the margin.</dd>
+<dt>undecided</dt><dd>The data do not tell. “~12 seeds” is about how many seeds would find a difference as large as the
+margin; “~3x patients” says that no number of seeds would, and how many times as many test patients would.</dd>
+<dt>fairer at no cost</dt><dd>The spread is smaller, and AVG is not lower by more than the margin. “Fairer, at a cost”:
+AVG is lower.</dd>
+<dt>• dot</dt><dd>This recipe cannot be told from the best one in the column. Any recipe with a dot may be the best
+one.</dd>
 <dt>score</dt><dd>What fairness is about: accuracy; for segmentation the Dice of the foreground, the mean over images of
 the mean over classes without the background (a class that neither prediction nor truth has counts as 1); for
 multi-label tasks AUC. Dice with background is HarmoFL's: all classes count, and an absent one counts as 0.</dd>
 <dt>AVG</dt><dd>Mean test score over the groups (domains, sites) of the federation, each group counting once; over
 clients where there are no groups. A group's score is the mean over its clients.</dd>
-<dt>STD</dt><dd>Standard deviation of these scores, in percentage points: with groups the sample one (ddof 1), over
-clients the population one (ddof 0). Lower is fairer, but a model equally bad everywhere is fair too: read it beside
+<dt>spread</dt><dd>Standard deviation of these scores (ddof 1) in points, without what small test sets add by chance; in
+brackets the raw one with it. Lower is fairer, but a model that is equally bad everywhere has no spread: read it beside
 AVG.</dd>
-<dt>worst</dt><dd>The lowest of these scores: what the worst-served group or client gets.</dd>
-<dt>client std</dt><dd>Standard deviation over all clients (ddof 0), groups or not.</dd>
+<dt>worst</dt><dd>The lowest of these scores. The lowest of several noisy numbers is too low, which is corrected; in
+brackets the raw one. Where sites share test examples there is only the raw one.</dd>
 <dt>worst 10 %</dt><dd>Mean score of the worst tenth of the clients, rounded up to whole clients.</dd>
+<dt>exploratory</dt><dd>AVG and spread are what a comparison decides on. The other columns are for looking around: among
+many numbers some stand out by chance.</dd>
+<dt>too few patients</dt><dd>A site with fewer than ten test patients gets no verdict of its own.</dd>
+<dt>seed sd</dt><dd>Standard deviation over seeds (ddof 1), where there is no interval: it says how much training
+varies, and nothing about the test patients.</dd>
 <dt>global, deployed, adapted</dt><dd>The server's model; the model each client would use, personal parts included; the
 global model after local training on the client's own data. Numbers are those of the model that clients would use: the
 deployed ones of recipes with personal parts, with the global model's AVG beside them, else the global one.</dd>
 <dt>rounds</dt><dd>The line below a table names the rounds that are averaged. Each group's and client's score is
-averaged first and AVG, STD and worst are computed from the averages.</dd>
+averaged first and all statistics are computed from the averages.</dd>
 </dl></section>"""

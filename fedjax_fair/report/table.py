@@ -1,287 +1,315 @@
-"""One table of results in four dresses: terminal, Markdown, CSV and (in html.py) HTML.
+"""One table of results per scenario, which several dresses show: terminal, Markdown, LaTeX, CSV, JSON, HTML.
 
-A cell is a mean and a standard deviation over seeds. Scores are in percent, and so are their deviations.
+Every number comes from :class:`~fedjax_fair.results.findings.Findings`. A cell is an estimate with its 95 % interval,
+in points; where predictions are missing it is a mean with its deviation over seeds.
 """
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table as RichTable
-from rich.text import Text
+import numpy as np
 
-from fedjax_fair.errors import OneLine
-from fedjax_fair.report.pieces import escaped, markdown_table
+from fedjax_fair.errors import UserError
+from fedjax_fair.options import not_one_of
 from fedjax_fair.report.remarks import did_not_learn
-from fedjax_fair.results import (
-    BY_TEST,
-    BY_VALIDATION,
-    Run,
-    chosen_point,
-    model_words,
-    repeats_words,
-    rounds_words,
-    score_of,
-)
+from fedjax_fair.report.words import NOT_LEARNED, number, short_word, signed
+from fedjax_fair.results import Run, score_of
+from fedjax_fair.results.findings import MARGIN, Findings, findings, swept_findings
+from fedjax_fair.results.measures import TOO_FEW, Measure
+from fedjax_fair.results.words import MODEL_WORDS
 
-MOST_GROUPS = 8  # more group columns than this do not fit a page
+MOST_SITES = 8  # more columns of sites than this do not fit a page
 ARROWS = {'high': ' ↑', 'low': ' ↓', '': ''}
+DOT = '•'
+VALIDATION = 'validation'
+DICE = {  # a segmentation shows both, one of them as its score
+    'dice': ('foreground Dice', 'Dice of the foreground, mean over images, %'),
+    'dice_with_background': ('Dice with background', 'Dice, mean over images and classes, %'),
+}
+COSTS = (
+    ('steps/round', 'low', 0, 'local steps of all clients in a round'),
+    ('examples/round', 'low', 0, 'examples that clients read in a round, for training and for measurements'),
+    ('gradients/round', 'low', 0, 'batches of which clients take a gradient in a round'),
+    ('kB down/round', 'low', 1, 'sent to clients in a round, in 1000 bytes'),
+    ('kB up/round', 'low', 1, 'sent by clients in a round, in 1000 bytes'),
+    ('s/round', '', 3, 'wall-clock seconds of a round, compilation apart; compare them at equal load only'),
+    ('load/core', '', 2, 'mean load of the machine per core during the run'),
+)
 
 
 class Cell(NamedTuple):
-    """A number: None where undefined; ``std`` is None where it does not vary by seed or there is one seed.
+    """A number with its interval; None where undefined.
 
-    A ``hidden`` one is in the CSV alone: the test score of a setting that was not chosen.
+    ``raw`` is the number before its correction for the noise of tests. ``word`` is a verdict, ``dot`` marks a recipe
+    that cannot be told from the best one, ``faint`` an interval that too few patients support. A ``hidden`` number is
+    in CSV and JSON alone: the test score of a setting that was not chosen.
     """
 
-    mean: float | None = None
-    std: float | None = None
-    best: bool = False
+    value: float | None = None
+    lo: float | None = None
+    hi: float | None = None
+    raw: float | None = None
+    seed_sd: float | None = None
+    word: str = ''
+    dot: bool = False
+    faint: bool = False
     hidden: bool = False
 
 
 class Column(NamedTuple):
     """A column of numbers; ``better`` is 'high', 'low' or '', and ``about`` says in words what it holds.
 
-    ``test`` says that they are scores on test data.
+    ``primary`` columns come first and carry the verdicts; all others are exploratory. ``signed`` numbers are
+    differences with the baseline. ``raw`` names what stands in brackets. ``kind`` is 'level' or 'cost' where the
+    numbers are from summaries and have no interval.
     """
 
     name: str
     better: str
     digits: int
     about: str
-    cell: Callable[[Run], Cell]
-    test: bool = True
+    cell: Callable[[int], Cell]
+    primary: bool = False
+    signed: bool = False
+    raw: str = ''
+    kind: str = ''
+
+    @property
+    def head(self) -> str:
+        """The name with an arrow to what is better."""
+        return self.name + ARROWS[self.better]
 
 
 class Row(NamedTuple):
-    """The numbers of a run; ``facts`` are words that the CSV has beside them."""
-
-    scenario: str
     label: str
     cells: tuple[Cell, ...]
-    facts: Mapping[str, str] = {}
 
 
 class Table(NamedTuple):
-    """Rows of runs; ``several`` says that they come from more than one scenario. ``notes`` stand below it."""
+    """The runs of one scenario."""
 
+    found: Findings
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
-    several: bool
-    notes: tuple[str, ...] = ()
 
     @property
-    def heads(self) -> list[str]:
-        return (['scenario'] if self.several else []) + ['recipe']
+    def scenario(self) -> str:
+        return self.found.base.scenario
+
+    def part(self, primary: bool) -> Table:
+        """The primary columns alone, or the exploratory ones."""
+        places = [place for place, column in enumerate(self.columns) if column.primary == primary]
+        rows = tuple(Row(row.label, tuple(row.cells[place] for place in places)) for row in self.rows)
+        return Table(self.found, tuple(self.columns[place] for place in places), rows)
 
 
-def make_table(runs: Sequence[Run], swept: bool = False) -> Table:
-    """The table of runs, those of one scenario together; the best value of a column is marked within a scenario.
+def make_tables(
+    runs: Sequence[Run], baseline: str | None = None, margin: float = MARGIN, swept: bool = False
+) -> list[Table]:
+    """A table for every scenario, in the order in which they come.
 
-    Models that did not learn (:func:`~fedjax_fair.report.remarks.did_not_learn`) are never marked. Where
-    the runs are the points of a sweep (``swept``), nothing is marked but the point that validation data choose, and
-    test scores are those of this point alone.
+    ``baseline`` is the recipe or label of the run that the others are compared with, by default the first of a
+    scenario; ``margin`` is the smallest difference of interest, in points. The runs may be the points of a sweep
+    (``swept``): then the one that validation data choose is marked, and test scores are shown of this one alone.
     """
-    scenarios = list(dict.fromkeys(run.scenario for run in runs))
-    ordered = [run for scenario in scenarios for run in runs if run.scenario == scenario]
-    columns = _columns(ordered)
-    if swept:
-        columns.insert(0, Column('validation', 'high', 2, 'mean score on validation data, %', _validation, test=False))
-    shown = tuple(c for c in columns if any(c.cell(run).mean is not None for run in ordered))
-    rows = [Row(run.scenario, run.label, tuple(c.cell(run) for c in shown), _facts(run)) for run in ordered]
-    notes = [rounds_words(ordered), model_words(ordered), repeats_words(ordered)]
-    if swept:
-        chosen = chosen_point([run.validation for run in ordered])
-        rows = _choose(shown, rows, chosen)
-        notes.append(OneLine(BY_TEST).with_flags() if chosen is None else BY_VALIDATION)
-    else:
-        rows = _mark_best(shown, rows, [not did_not_learn(run, run.headline) for run in ordered])
-    return Table(shown, tuple(rows), len(scenarios) > 1, tuple(filter(None, notes)))
+    names = dict.fromkeys(name for run in runs for name in (run.label, run.summary['recipe']))
+    if baseline is not None and baseline not in names:
+        raise UserError(f'`baseline`={baseline!r} {not_one_of(baseline, names, repr)}')
+    scenarios = dict.fromkeys(run.scenario for run in runs)
+    return [make_table([run for run in runs if run.scenario == one], baseline, margin, swept) for one in scenarios]
 
 
-def _facts(run: Run) -> dict[str, str]:
-    rounds = sorted({number for of_seed in run.rounds_reported for number in of_seed})
-    return {'model': run.headline, 'rounds': ' '.join(map(str, rounds))}
+def make_table(runs: Sequence[Run], baseline: str | None = None, margin: float = MARGIN, swept: bool = False) -> Table:
+    """The table of runs of one scenario; see :func:`make_tables`."""
+    place = next((i for i, run in enumerate(runs) if baseline in (run.label, run.summary['recipe'])), 0)
+    found = swept_findings(runs) if swept else findings(runs, place, margin)
+    columns = [column for column in _columns(found) if any(_filled(column.cell(i)) for i in range(len(runs)))]
+    rows = tuple(_row(found, columns, place) for place in range(len(runs)))
+    return Table(found, tuple(columns), rows)
 
 
-def _choose(columns: Sequence[Column], rows: Sequence[Row], chosen: int | None) -> list[Row]:
-    """Mark the chosen point, and hide the test scores of all others."""
-    if chosen is None:
-        return [row._replace(facts={**row.facts, 'chosen': ''}) for row in rows]
-    pairs = [list(zip(columns, row.cells, strict=True)) for row in rows]
-    return [
-        row._replace(
-            cells=tuple(cell._replace(hidden=column.test and number != chosen) for column, cell in pairs[number]),
-            facts={**row.facts, 'chosen': 'yes' if number == chosen else 'no'},
-        )
-        for number, row in enumerate(rows)
-    ]
+def _row(found: Findings, columns: Sequence[Column], place: int) -> Row:
+    label = found.runs[place].label
+    cells = tuple(column.cell(place) for column in columns)
+    if found.chosen is None:
+        return Row(label, cells)
+    if place == found.chosen:
+        return Row(f'{label} (chosen)', cells)
+    tested = [column.name != VALIDATION and column.kind != 'cost' for column in columns]
+    return Row(label, tuple(cell._replace(hidden=test) for cell, test in zip(cells, tested, strict=True)))
+
+
+def _filled(cell: Cell) -> bool:
+    return cell.value is not None or cell.raw is not None or bool(cell.word)
+
+
+# --- cells as text -------------------------------------------------------------------------------------------------
+
+
+def value_text(column: Column, cell: Cell) -> str:
+    """The estimate, and in brackets the number before its correction; a dash where undefined.
+
+    Worst and gap of sites that share test examples cannot be corrected: there the brackets stand alone.
+    """
+    if cell.hidden:
+        return '–'
+    shown = signed if column.signed else number
+    raw = '' if cell.raw is None else f'({number(cell.raw, column.digits)})'
+    if cell.value is None:
+        return raw or ('' if cell.word else '–')
+    return ' '.join(filter(None, (shown(cell.value, column.digits), raw)))
+
+
+def interval_text(column: Column, cell: Cell) -> str:
+    """``[lo, hi]``, or the deviation over seeds where there is no interval."""
+    if cell.hidden:
+        return ''
+    shown = signed if column.signed else number
+    if cell.lo is not None and cell.hi is not None:
+        return f'[{shown(cell.lo, column.digits)}, {shown(cell.hi, column.digits)}]'
+    return '' if cell.seed_sd is None else f'seed sd {number(cell.seed_sd, column.digits)}'
 
 
 def cell_text(column: Column, cell: Cell) -> str:
-    """``mean ± std`` with the column's digits; a dash where undefined or hidden."""
-    if cell.mean is None or cell.hidden:
-        return '–'
-    mean = f'{cell.mean:.{column.digits}f}'
-    return mean if cell.std is None else f'{mean} ± {cell.std:.{column.digits}f}'
+    """The whole cell in one line."""
+    parts = (DOT if cell.dot else '', value_text(column, cell), interval_text(column, cell), cell.word)
+    return ' '.join(filter(None, parts))
 
 
-def to_rich(table: Table, title: str | None = None, width: int | None = None) -> RichTable:
-    """The table for a terminal, deviations under their means; best values are bold green.
-
-    Columns that do not fit into ``width`` characters are left out from the right and named below the table.
-    """
-    measure = Console(width=10_000).measure
-    for kept in range(len(table.columns), 0, -1):
-        result = _rich(table, title, kept)
-        if width is None or measure(result).maximum <= width:
-            break
-    return result
+# --- columns ---------------------------------------------------------------------------------------------------------
 
 
-def to_markdown(table: Table) -> str:
-    """The table as GitHub Markdown; best values are bold."""
-    lines = []
-    for row in table.rows:
-        texts = [cell_text(column, cell) for column, cell in zip(table.columns, row.cells, strict=True)]
-        marked = [f'**{text}**' if cell.best else text for text, cell in zip(texts, row.cells, strict=True)]
-        lines.append(row_names(table, row) + marked)
-    heads = table.heads + [_with_arrow(column) for column in table.columns]
-    text = markdown_table(heads, lines, left=len(table.heads))
-    return text + ''.join(f'\n{escaped(note)}\n' for note in table.notes)
+def _columns(found: Findings) -> list[Column]:
+    score = score_of(found.runs)
+    columns = [_level(found, key, primary=True) for key in ('avg', 'spread', 'worst') if key in found.measures]
+    if found.swept:
+        about = 'mean score on validation data, %'
+        columns.insert(0, _of_runs(found, Column(VALIDATION, 'high', 1, about, _none, primary=True), _validation))
+    elif len(found.runs) > 1:
+        columns += [_against(found, key) for key in ('avg', 'spread') if key in found.measures]
+    if len(found.sites) <= MOST_SITES:
+        columns += [_level(found, f'site:{one.name}') for one in found.sites]
+    clients = 'client_' if 'client_worst10' in found.measures else ''
+    columns += [_level(found, clients + key) for key in ('spread', 'worst10') if _is_more(found, clients + key)]
+    columns.append(_of_runs(found, Column('loss', 'low', 3, 'mean test loss', _none), _statistic('loss', scale=1.0)))
+    return [*columns, *_beside(found), *_other_models(found, score), *_costs(found)]
 
 
-def to_csv(table: Table) -> str:
-    """The table as CSV: for each column its mean and, in ``<column> seed std``, its deviation over seeds.
-
-    The last columns say in words of which model and of which rounds the numbers are, and in a sweep which is chosen.
-    """
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator='\n')
-    names = [name for c in table.columns for name in (c.name, f'{c.name} seed std')]
-    writer.writerow([*table.heads, *names, *table.rows[0].facts])
-    for row in table.rows:
-        numbers = [number for cell in row.cells for number in (cell.mean, cell.std)]
-        texts = ['' if n is None else f'{n:.6g}' for n in numbers]
-        names = row_names(table, row._replace(facts={}))
-        writer.writerow([*names, *texts, *row.facts.values()])
-    return out.getvalue()
-
-
-def row_names(table: Table, row: Row) -> list[str]:
-    """What stands before the numbers of a row."""
-    mark = ' (chosen)' if row.facts.get('chosen') == 'yes' else ''
-    return ([row.scenario] if table.several else []) + [row.label + mark]
-
-
-def _rich(table: Table, title: str | None, kept: int) -> RichTable:
-    left_out = ', '.join(column.name for column in table.columns[kept:])
-    notes = [*table.notes, *([f'no room for {left_out}'] if left_out else [])]
-    result = RichTable(title=title, box=SIMPLE_HEAD, caption=Text('\n'.join(notes), justify='left'))
-    for head in table.heads:
-        result.add_column(head, no_wrap=True)
-    for column in table.columns[:kept]:
-        result.add_column(Text(_with_arrow(column).replace(' ', '\n', 1 if ' ' in column.name else 0)), justify='right')
-    for row in table.rows:
-        texts = [
-            Text(cell_text(column, cell).replace(' ±', '\n±'), style='bold green' if cell.best else '', justify='right')
-            for column, cell in zip(table.columns[:kept], row.cells[:kept], strict=True)
-        ]
-        result.add_row(*[Text(name) for name in row_names(table, row)], *texts)
-    return result
-
-
-def _columns(runs: Sequence[Run]) -> list[Column]:
-    grouped = {bool(run.groups) for run in runs}
-    who = (
-        'groups' if grouped == {True} else 'clients' if grouped == {False} else 'groups (clients where there are none)'
-    )
-    score = score_of(runs)
-    columns = [
-        Column('AVG', 'high', 2, f'mean {score} over {who}, %', _statistic('avg')),
-        Column('STD', 'low', 2, f'standard deviation of {score} over {who}, points', _statistic('std')),
-        Column('worst', 'high', 2, f'lowest {score} over {who}, %', _statistic('worst')),
-        *_beside(runs),
-    ]
-    groups = list(dict.fromkeys(group for run in runs for group in run.groups))
-    if len(groups) <= MOST_GROUPS:
-        columns += [Column(g, 'high', 2, f'{score} on {g}, %', _group(g)) for g in groups]
-    columns += [
-        Column('client std', 'low', 2, f'standard deviation of {score} over clients, points', _statistic('client_std')),
-        Column('worst 10 %', 'high', 2, 'mean of the worst tenth of clients, %', _statistic('client_worst_10pct')),
-        Column('loss', 'low', 3, 'mean test loss', _statistic('loss', scale=1.0)),
-    ]
-    if any(run.headline != 'global' for run in runs):
-        about = 'AVG of the global model, %'
-        columns.append(Column('global model AVG', 'high', 2, about, _statistic('avg', 'global')))
-    if any(run.differs('adapted') for run in runs):
-        about = 'AVG of the locally adapted models, %'
-        columns.append(Column('adapted AVG', 'high', 2, about, _statistic('avg', 'adapted')))
-    return [*columns, *_costs()]
-
-
-def _beside(runs: Sequence[Run]) -> list[Column]:
+def _beside(found: Findings) -> list[Column]:
     """Of segmentations the Dice that is not their score."""
-    abouts = {
-        'dice': ('foreground Dice', 'Dice of the foreground, mean over images, %'),
-        'dice_with_background': ('Dice with background', 'Dice, mean over images and classes, %'),
-    }
-    scores = {run.score for run in runs}
-    others = {name: words for name, words in abouts.items() if scores & set(abouts) and scores != {name}}
-    return [Column(head, 'high', 2, about, _statistic(name)) for name, (head, about) in others.items()]
-
-
-def _costs() -> list[Column]:
-    """What a round costs: what the method asks for, then the time, which depends on the load of the machine."""
-    work = {
-        'steps/round': ('steps', 'local steps of all clients in a round'),
-        'examples/round': ('examples', 'examples that clients read in a round, for training and for measurements'),
-        'gradients/round': ('gradient_passes', 'batches of which clients take a gradient in a round'),
-    }
-    seconds = 'wall-clock seconds of a round, compilation apart; compare them at equal load only'
+    scores = {run.score for run in found.runs}
+    others = {name: words for name, words in DICE.items() if scores & set(DICE) and scores != {name}}
     return [
-        *[Column(head, 'low', 0, about, _work(name), test=False) for head, (name, about) in work.items()],
-        Column('kB down/round', 'low', 1, 'sent to clients in a round, in 1000 bytes', _traffic('down'), test=False),
-        Column('kB up/round', 'low', 1, 'sent by clients in a round, in 1000 bytes', _traffic('up'), test=False),
-        Column('s/round', '', 3, seconds, _seconds, test=False),
-        Column('load/core', '', 2, 'mean load of the machine per core during the run', _load, test=False),
+        _of_runs(found, Column(head, 'high', 1, about, _none), _statistic(name))
+        for name, (head, about) in others.items()
     ]
+
+
+def _other_models(found: Findings, score: str) -> list[Column]:
+    """AVG of the models that are not the headline of a run."""
+    shown = {
+        'global': ('global model AVG', any(run.headline != 'global' for run in found.runs)),
+        'adapted': ('adapted AVG', any(run.differs('adapted') for run in found.runs)),
+    }
+    return [
+        _of_runs(
+            found, Column(head, 'high', 1, f'mean {score} of {MODEL_WORDS[kind]}, %', _none), _statistic('avg', kind)
+        )
+        for kind, (head, wanted) in shown.items()
+        if wanted
+    ]
+
+
+def _costs(found: Findings) -> list[Column]:
+    """What a round costs: what the method asks for, then the time, which depends on the load of the machine."""
+    columns = {name: Column(name, better, digits, about, _none, kind='cost') for name, better, digits, about in COSTS}
+    cells = [*(_work(name) for name in ('steps', 'examples', 'gradient_passes')), _traffic('down'), _traffic('up')]
+    cells += [_seconds, _load]
+    return [_of_runs(found, column, cell) for column, cell in zip(columns.values(), cells, strict=True)]
+
+
+def _none(place: int) -> Cell:
+    return Cell()
+
+
+def _is_more(found: Findings, key: str) -> bool:
+    """Whether a statistic is there, and has no column yet."""
+    return key in found.measures and key != 'spread'
+
+
+def _level(found: Findings, key: str, primary: bool = False) -> Column:
+    """The levels of one measure. Worst shows its corrected level, to which no interval belongs."""
+    measure, learned = found.measures[key], _learned(found)
+    worst = key.removeprefix('client_') in ('worst', 'gap')
+
+    def cell(place: int) -> Cell:
+        level = measure.levels[place]
+        if level is None:
+            return Cell()
+        dot = learned[place] and bool(measure.best[place])
+        if worst:
+            return Cell(level.corrected, raw=level.estimate, dot=dot)
+        faint = measure.patients is not None and _too_few(measure)
+        word = TOO_FEW if faint else ''
+        return Cell(level.estimate, level.lo, level.hi, level.raw, level.seed_sd, word, dot, faint)
+
+    raw = {'spread': 'raw STD', 'worst': 'raw', 'gap': 'raw'}.get(key.removeprefix('client_'), '')
+    better = 'high' if measure.higher_is_better else 'low'
+    return Column(measure.name, better, 1, measure.about, cell, primary, raw=raw)
+
+
+def _learned(found: Findings) -> list[bool]:
+    """A model that did not learn is best in nothing, and fair to nobody."""
+    return [not did_not_learn(run, run.headline) for run in found.runs]
+
+
+def _too_few(measure: Measure) -> bool:
+    return any(one is not None and one.verdict == TOO_FEW for one in measure.differences)
+
+
+def _against(found: Findings, key: str) -> Column:
+    """Differences of one measure with the baseline, with verdicts."""
+    measure, base = found.measures[key], found.base.label
+    seeds = len(found.comparison.seeds) if found.comparison else 0
+    learned = _learned(found)
+
+    def cell(place: int) -> Cell:
+        if place == found.baseline:
+            return Cell()
+        difference = measure.differences[place]
+        if difference is None:
+            return Cell(word=f'undecided ({found.reasons[place] or found.reasons[found.baseline]})')
+        word = short_word(difference, found.margin, seeds)
+        if key != 'avg' and not learned[place]:  # the same score everywhere is no fairness where nothing was learned
+            word = NOT_LEARNED
+        return Cell(difference.estimate, difference.lo, difference.hi, word=word)
+
+    about = f'{measure.name} minus that of {base}, points'
+    return Column(f'{measure.name} vs {base}', '', 1, about, cell, primary=True, signed=True)
+
+
+def _of_runs(found: Findings, column: Column, cell: Callable[[Run], Cell]) -> Column:
+    """A column of what summaries hold, which has no interval."""
+    return column._replace(cell=lambda place: cell(found.runs[place]), kind=column.kind or 'level')
 
 
 def _statistic(name: str, kind: str | None = None, scale: float = 100.0) -> Callable[[Run], Cell]:
     def cell(run: Run) -> Cell:
-        entry = (run.result(kind) or {}).get(name)
-        return Cell() if entry is None else _cell(run, entry['mean'], entry['std'], scale)
-
-    return cell
-
-
-def _group(name: str) -> Callable[[Run], Cell]:
-    def cell(run: Run) -> Cell:
-        result = run.result()
-        if name not in run.groups or result is None:
+        entry = (run.result(kind or run.headline) or {}).get(name)
+        if entry is None or entry['mean'] is None:
             return Cell()
-        entry, place = result[f'group_{run.score}'], run.groups.index(name)
-        return _cell(run, entry['mean'][place], entry['std'][place], 100.0)
+        seeds = len(run.seeds)
+        sd = scale * entry['std'] * np.sqrt(seeds / (seeds - 1)) if seeds > 1 and entry['std'] is not None else None
+        return Cell(entry['mean'] * scale, seed_sd=sd)
 
     return cell
-
-
-def _cell(run: Run, mean: float | None, std: float | None, scale: float) -> Cell:
-    if mean is None:
-        return Cell()
-    return Cell(mean * scale, std * scale if std is not None and run.repeats > 1 else None)
 
 
 def _validation(run: Run) -> Cell:
     entry = run.validation
-    return Cell() if entry is None else _cell(run, entry['mean'], entry['std'], 100.0)
+    return Cell() if entry is None or entry['mean'] is None else Cell(100 * entry['mean'])
 
 
 def _work(name: str) -> Callable[[Run], Cell]:
@@ -299,29 +327,8 @@ def _traffic(way: str) -> Callable[[Run], Cell]:
 def _seconds(run: Run) -> Cell:
     """Without the load of the machine a time says little."""
     speed = run.summary.get('rounds_per_second')
-    return Cell(1 / speed) if speed and _load(run).mean is not None else Cell()
+    return Cell(1 / speed) if speed and _load(run).value is not None else Cell()
 
 
 def _load(run: Run) -> Cell:
     return Cell(run.summary.get('load_per_core'))
-
-
-def _mark_best(columns: Sequence[Column], rows: Sequence[Row], learned: Sequence[bool]) -> list[Row]:
-    """Mark the best value of each column among the rows of each scenario, and what reads the same; none if all do.
-
-    A model that did not learn is best in nothing.
-    """
-    grid = [list(row.cells) for row in rows]
-    for scenario in dict.fromkeys(row.scenario for row in rows):
-        members = [i for i, row in enumerate(rows) if row.scenario == scenario and learned[i]]
-        for c, column in ((c, column) for c, column in enumerate(columns) if column.better):
-            shown = {i: round(mean, column.digits) for i in members if (mean := grid[i][c].mean) is not None}
-            if len(set(shown.values())) > 1:
-                best = (max if column.better == 'high' else min)(shown.values())
-                for i in (i for i, value in shown.items() if value == best):
-                    grid[i][c] = grid[i][c]._replace(best=True)
-    return [row._replace(cells=tuple(cells)) for row, cells in zip(rows, grid, strict=True)]
-
-
-def _with_arrow(column: Column) -> str:
-    return column.name + ARROWS[column.better]

@@ -25,6 +25,7 @@ from fedjax_fair.results.federation_facts import federation_facts
 from fedjax_fair.results.files import CONFIG, FRONTIER, HISTORY, SUMMARY, TUNING, holds_run, point_name, write_json
 from fedjax_fair.results.folders import frontiers, run_folders, tuning
 from fedjax_fair.results.head import head_facts
+from fedjax_fair.results.joining import joined_runs
 from fedjax_fair.results.prediction_file import Predictions, example_scores, predictions
 from fedjax_fair.results.reported import SELECTIONS, reported
 from fedjax_fair.results.runs import LeftOut, Run, load, load_readable, load_runs
@@ -63,6 +64,7 @@ __all__ = [
     'head_facts',
     'history',
     'holds_run',
+    'joined_runs',
     'load',
     'load_readable',
     'load_runs',

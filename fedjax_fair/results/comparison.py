@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,9 +12,9 @@ from fedjax_fair import stats
 from fedjax_fair.errors import UserError
 from fedjax_fair.metrics.segmentation import SCORES as DICE
 from fedjax_fair.metrics.segmentation import of_images
-from fedjax_fair.results.prediction_file import Predictions, predictions
+from fedjax_fair.results.prediction_file import RECORDS, Predictions, predictions
 from fedjax_fair.results.runs import Run
-from fedjax_fair.stats.sample import Sample, judge, make_sample
+from fedjax_fair.stats.sample import Sample, joined, judge, make_sample
 from fedjax_fair.stats.scores import SCORES, Scored
 
 MARGIN = 0.01  # the smallest difference of interest, as a fraction: one point
@@ -29,7 +29,8 @@ class NotComparable(UserError):
 class Comparison:
     """Runs of one scenario, analysed over ``over`` (groups or clients); ``clients`` is the analysis over clients.
 
-    ``baseline`` is the place of the run that the others are compared with. ``seeds`` are those that all runs have.
+    ``baseline`` is the place of the run that the others are compared with. ``seeds`` are those that all runs have, or
+    their data seeds, if there are several.
     ``notes`` say what limits the verdicts.
     """
 
@@ -55,10 +56,17 @@ def compare_runs(
     Raises:
         NotComparable: names the run that differs, and how.
     """
-    kept = [predictions(run.path, run.headline) for run in runs]
     labels = [run.label for run in runs]
+    data_seeds = _common_data_seeds(runs)
+    units = [[predictions_of(run, seed) for run in runs] for seed in data_seeds]
+    kept = units[0]
     seeds, notes = _common_seeds(labels, kept)
     samples = samples_of(kept, labels, metric)
+    if len(data_seeds) > 1:
+        parts = [samples, *(samples_of(one, labels, metric) for one in units[1:])]
+        samples = Samples(joined([part.groups for part in parts]), joined([part.clients for part in parts]))
+        notes.append(f'each of {len(data_seeds)} data seeds counts as one seed: the mean over its {len(seeds)} seeds')
+        seeds = data_seeds
     known = bool((kept[0].cluster >= 0).any())
     over = 'groups' if kept[0].groups else 'clients'
     analysis = stats.analyse_sample(samples.groups, margin)
@@ -77,7 +85,7 @@ class Samples(NamedTuple):
 
 def samples_of(kept: Sequence[Predictions], labels: Sequence[str], metric: str | None = None) -> Samples:
     """Predictions of several recipes on the same test examples, paired by their common seeds."""
-    _check_same_tests(labels, kept)
+    check_same_tests(labels, kept)
     seeds, _ = _common_seeds(labels, kept)
     metric = metric or kept[0].metric
     by_client = any(one.kind != 'global' for one in kept)
@@ -100,6 +108,16 @@ def _limits(sample: Sample, over: str, known: bool, seeds: int) -> list[str]:
     return notes
 
 
+def _common_data_seeds(runs: Sequence[Run]) -> tuple[int, ...]:
+    """The data seeds that all runs have; where no run has several, they may differ in name."""
+    if all(len(run.data_seeds) == 1 for run in runs):
+        return tuple(runs[0].data_seeds)
+    common = set.intersection(*(set(run.data_seeds) for run in runs))
+    if not common:
+        raise NotComparable(f'{runs[0].label} and {runs[-1].label} have no data seed in common')
+    return tuple(sorted(common))
+
+
 def _common_seeds(labels: Sequence[str], kept: Sequence[Predictions]) -> tuple[tuple[int, ...], list[str]]:
     sets = [set(map(int, one.seed)) for one in kept]
     common = set.intersection(*sets)
@@ -110,7 +128,8 @@ def _common_seeds(labels: Sequence[str], kept: Sequence[Predictions]) -> tuple[t
     return tuple(sorted(common)), notes
 
 
-def _check_same_tests(labels: Sequence[str], kept: Sequence[Predictions]) -> None:
+def check_same_tests(labels: Sequence[str], kept: Sequence[Predictions]) -> None:
+    """Refuse runs that are judged by other scores than the first, or tested on other examples."""
     first = kept[0]
     for label, other in zip(labels, kept, strict=True):
         if (other.task, other.metric) != (first.task, first.metric):
@@ -118,6 +137,24 @@ def _check_same_tests(labels: Sequence[str], kept: Sequence[Predictions]) -> Non
         same = other.sets == first.sets and other.groups == first.groups
         if not same or not np.array_equal(_identity(other), _identity(first)):
             raise NotComparable(f'{label} and {labels[0]} are not tested on the same examples')
+
+
+def predictions_of(run: Run, data_seed: int | None = None) -> Predictions:
+    """What every test example got from the headline models of a run, all its seeds side by side.
+
+    Of several data seeds it is the one that is asked for, by default the first.
+    """
+    own = run.folders[run.data_seeds.index(data_seed) if data_seed in run.data_seeds else 0]
+    first, *rest = (predictions(folder, run.headline) for folder in (own, *run.more))
+    if any(not np.array_equal(_identity(one), _identity(first)) for one in rest):
+        raise NotComparable(f'the seeds of {run.label} are not tested on the same examples')
+    if not rest:
+        return first
+    along_seeds = ('seed', 'round', *(name for name in RECORDS if getattr(first, name) is not None))
+    arrays: dict[str, Any] = {
+        name: np.concatenate([getattr(one, name) for one in (first, *rest)]) for name in along_seeds
+    }
+    return dataclasses.replace(first, **arrays)
 
 
 def _identity(kept: Predictions) -> np.ndarray:

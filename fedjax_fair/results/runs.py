@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import pathlib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +15,7 @@ from fedjax_fair.results import data_seeds
 from fedjax_fair.results.evaluations import Line, history
 from fedjax_fair.results.facts import read_config
 from fedjax_fair.results.files import CONFIG, HISTORY, SUMMARY, Folder, holds_run
+from fedjax_fair.results.joining import joined_runs
 from fedjax_fair.results.reported import FORMER_LAST_K, reported
 from fedjax_fair.results.schema import MODEL_KINDS
 from fedjax_fair.results.summaries import summary
@@ -26,7 +27,8 @@ class Run:
 
     A run with several data seeds has a folder for each of them, its ``units``. Its numbers are then means over the
     units, its deviations are those of the units' means, and a line of its history is the mean of one unit over its
-    seeds, with the data seed in the place of the seed.
+    seeds, with the data seed in the place of the seed. ``more`` are the folders of further seeds, where
+    :func:`~fedjax_fair.results.joined_runs` joined several runs.
     """
 
     path: pathlib.Path
@@ -35,6 +37,7 @@ class Run:
     summary: dict[str, Any]
     label: str
     units: tuple[pathlib.Path, ...] = ()
+    more: tuple[pathlib.Path, ...] = ()
 
     @property
     def scenario(self) -> str:
@@ -164,7 +167,7 @@ def load_readable(folders: Iterable[Folder]) -> tuple[list[Run], list[LeftOut]]:
             runs.append(load(path))
         except UserError as error:
             left_out.append(LeftOut(path, str(error).removeprefix(f'{path}/')))
-    return _labelled(runs), left_out
+    return labelled(joined_runs(runs)), left_out
 
 
 def _progress(path: pathlib.Path) -> str:
@@ -176,14 +179,19 @@ def _progress(path: pathlib.Path) -> str:
 
 
 def load_runs(folders: Iterable[Folder]) -> list[Run]:
-    """Finished runs with labels: the recipe, then also the model, then also the directory, as far as needed."""
-    runs = [load(folder) for folder in folders]
+    """Finished runs with labels: the recipe, then also the model, then also the directory, as far as needed.
+
+    Those that differ in their seeds alone are one run.
+    """
+    runs = joined_runs([load(folder) for folder in folders])
     if not runs:
         raise UserError('run_dirs must name at least one run directory, got none')
-    return _labelled(runs)
+    return labelled(runs)
 
 
-def _labelled(runs: list[Run]) -> list[Run]:
+def labelled(runs: Sequence[Run]) -> list[Run]:
+    """The runs with labels that differ within a scenario, as far as models and directories differ."""
+    runs = list(runs)
     for name in ('model', 'directory'):
         shared = Counter((run.scenario, run.label) for run in runs)
         extra = [run.summary['model'] if name == 'model' else run.path.resolve().name for run in runs]

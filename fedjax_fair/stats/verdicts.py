@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import math
 
 import numpy as np
@@ -16,6 +17,7 @@ LEVEL = 0.05
 POWER = 0.8
 DETECTABLE = 2.8  # a difference of so many standard errors is found with a power of 0.8 at the 5 % level
 MOST_SEEDS = 1000
+TINY = 1e-300
 
 
 def verdicts(estimate, p, half90, delta, higher_is_better: bool = True) -> np.ndarray:
@@ -80,14 +82,15 @@ def seeds_to_decide(delta: float, a: float, seeds: int, kappa: float, df_kappa: 
     """
     if not delta > 0 or not math.isfinite(a + kappa) or delta < DETECTABLE * math.sqrt(kappa):
         return None
-    # Degrees of freedom and variances change together, so that all candidates are tried at once.
     wanted = np.unique(np.round(np.geomspace(2, MOST_SEEDS, 400)).astype(int))
-    variance = a * seeds / wanted
-    half = half_width(0.95, variance, wanted - 1.0, kappa, df_kappa)
-    with np.errstate(divide='ignore', invalid='ignore'):
-        power = ndtr((delta - half) / np.sqrt(variance + kappa))
-    enough = np.flatnonzero(power >= POWER)
-    return int(wanted[enough[0]]) if enough.size else None
+
+    def enough(count: int) -> bool:
+        variance = a * seeds / count
+        half = float(half_width(0.95, variance, count - 1.0, kappa, df_kappa))
+        return float(ndtr((delta - half) / max(math.sqrt(variance + kappa), TINY))) >= POWER
+
+    place = bisect.bisect_left(wanted, True, key=enough)  # more seeds are never worse
+    return int(wanted[place]) if place < len(wanted) else None
 
 
 def patients_to_decide(delta: float, kappa: float) -> float:

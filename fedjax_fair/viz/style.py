@@ -4,25 +4,30 @@ from __future__ import annotations
 
 import contextlib
 import math
+import re
+import textwrap
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
 # Okabe and Ito's palette, ordered so that neighbours differ most; its yellow is too light for lines and left out.
 PALETTE = ('#0072B2', '#D55E00', '#009E73', '#CC79A7', '#56B4E9', '#E69F00', '#5B5B5B')
 DASHES = ('-', '--', ':', '-.')
 MARKERS = ('o', 's', '^', 'D', 'v', 'p', '<', '>', 'h')
-INK, SOFT, FAINT = '#1f2933', '#616e7c', '#9aa5b1'
+INK, SOFT, FAINT, GRID = '#1f2933', '#616e7c', '#9aa5b1', '#e4e7eb'
+BAND, BOX_FACE = '#eef2f6', '#f1f4f8'  # behind a margin, inside boxes
+LABEL_WIDTH = 20  # characters of a line of a name
 OUTLINE = '#ffd60a'  # of what a mask marks in an image
 
 _THIN = {'color': FAINT, 'linewidth': 1.1}
 BOX: dict[str, Any] = {
     'patch_artist': True,
     'showfliers': False,
-    'boxprops': {'facecolor': '#f1f4f8', 'edgecolor': FAINT},
+    'boxprops': {'facecolor': BOX_FACE, 'edgecolor': FAINT},
     'whiskerprops': _THIN,
     'capprops': _THIN,
     'medianprops': {'color': INK, 'linewidth': 1.6},
@@ -43,7 +48,7 @@ _RC: dict[Any, Any] = {
     'axes.spines.right': False,
     'axes.grid': True,
     'axes.axisbelow': True,
-    'grid.color': '#e4e7eb',
+    'grid.color': GRID,
     'grid.linewidth': 0.8,
     'xtick.color': INK,
     'ytick.color': INK,
@@ -92,7 +97,7 @@ def grid(count: int, columns: int, size: tuple[float, float] = (3.3, 2.6), **kwa
 
 
 def line(ax: Axes, x: Any, mean: Any, std: Any = None, place: int = 0, **look: Any) -> None:
-    """A line of several, and where there are deviations the band of one of them around it."""
+    """A line of several, and where there are half widths the band that they make around it."""
     ax.plot(x, mean, color=colour(place), linestyle=dash(place), **look)
     if std is not None:
         ax.fill_between(x, mean - std, mean + std, color=colour(place), alpha=0.15, linewidth=0)
@@ -108,6 +113,13 @@ def name_ticks(ax: Axes, values: Sequence[float]) -> None:
     ax.set_xticks(range(len(values)), [f'{value:g}' for value in values])
 
 
+def handle(**look: Any) -> Line2D:
+    """The entry of a line in a legend."""
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], **look)
+
+
 def legend_below(figure: Figure, handles: Sequence, labels: Sequence[str]) -> None:
     """One legend under the panels, where it covers no data; the figure grows by the rows it needs."""
     if not handles:
@@ -117,3 +129,19 @@ def legend_below(figure: Figure, handles: Sequence, labels: Sequence[str]) -> No
     rows = math.ceil(len(labels) / columns)
     figure.set_figheight(figure.get_figheight() + 0.22 * rows)
     figure.legend(handles, labels, loc='outside lower center', ncols=columns)
+
+
+def wrapped(label: str) -> str:
+    """A recipe in lines of at most twenty characters, broken after a plus or a space where possible.
+
+    >>> wrapped('scaffold+server_adam+qffl')
+    'scaffold+server_adam\\n+qffl'
+    """
+    lines = ['']
+    for part in re.split(r'(?=[+ ])', label):
+        for piece in textwrap.wrap(part, LABEL_WIDTH, drop_whitespace=False) or ['']:
+            if len(lines[-1] + piece) <= LABEL_WIDTH:
+                lines[-1] += piece
+            else:
+                lines.append(piece.lstrip())
+    return '\n'.join(lines)

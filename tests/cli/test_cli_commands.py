@@ -19,7 +19,7 @@ from fedjax_fair.models import MODELS
 from fedjax_fair.training import Config, Interrupted, comparison, loop
 
 pytestmark = pytest.mark.xdist_group('cli_commands')
-REPORT = {'report.html', 'table.md', 'table.csv'}
+REPORT = {'report.html', 'table.md', 'table.csv', 'table.json', 'table.tex'}
 RUN = {'config.json', 'metrics.jsonl', 'summary.json'}
 
 
@@ -125,6 +125,28 @@ def test_report_names_runs_that_it_leaves_out_and_goes_on(compared, command, tmp
     assert found.code == 2 and f'holds no finished run: {out / "fedavg"} is left out: config.json' in found.err
 
 
+def test_report_keeps_order_baseline_and_margin_until_told_otherwise(compared, command):
+    out, found = compared
+    again = command('report', f'--out={out}', '--baseline=fedprox', '--margin=30')
+    assert 'vs fedprox' in again.out and 'margin 30 points' in again.out
+    assert command('report', f'--out={out}').out == again.out
+    wrong = command('report', f'--out={out}', '--baseline=fedadam')
+    assert wrong.code == 2 and '--baseline=fedadam is not one of fedavg, fedprox' in wrong.err
+    assert command('report', f'--out={out}', '--baseline=fedavg', '--margin=1').out == found.out
+
+
+def test_verdict_is_one_paragraph_or_json(compared, command, tmp_path):
+    out, _ = compared
+    runs = [str(out / name) for name in ('fedprox', 'fedavg')]
+    found = command('verdict', *runs, '--margin=2', f'--out={tmp_path / "verdict.json"}')
+    assert found.code == 0 and found.out.count('\n') == 1 and found.out.startswith('fedprox: ')
+    record = json.loads(command('verdict', '--json', '--margin', '2', *runs).out)
+    assert record['text'] == found.out.strip() and record['margin'] == 2
+    assert json.loads((tmp_path / 'verdict.json').read_text()) == record
+    three = command('verdict', *runs, str(out / 'fedavg'))
+    assert three.code == 2 and 'a verdict is about two runs, got 3' in three.err
+
+
 def test_run_repeated_from_its_config_json(compared, command, tmp_path):
     out, _ = compared
     kept, again = out / 'fedprox', tmp_path / 'again'
@@ -192,7 +214,7 @@ def test_list_shows_what_is_tuned(command):
 def test_flags_of_tune_are_arguments_of_the_function(command, toy, tmp_path, monkeypatch):
     given, shown = [], []
     monkeypatch.setattr(main, 'search', lambda *args, **options: given.append((args, options)))
-    monkeypatch.setattr(main, '_show', lambda folders, out: shown.extend(folders))
+    monkeypatch.setattr(main.reporting, 'show', lambda folders, out, **asked: shown.extend(folders))
     words = [
         '--recipes=fedavg,fedprox',
         '--budget=5',

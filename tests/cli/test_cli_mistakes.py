@@ -117,6 +117,12 @@ OTHER_MISTAKES = [
     ('sweep', ['--grid=lr=1', '--data_seeds=0,1'], '--data_seeds', 'flag of run and compare, not of sweep'),
     ('report', [], '--out', 'directory with results'),
     ('list', ['--grid=lr=1'], '--grid', 'flag of sweep'),
+    ('run', ['--margin=2'], '--margin', 'flag of compare and tune and report and verdict'),
+    ('compare', ['--recipes=fedavg,fedprox', '--baseline=fedprx'], '--baseline=fedprx', 'not one of fedavg, fedprox'),
+    ('compare', ['--margin=0'], '--margin=0.0', 'above 0'),
+    ('compare', ['--margin=wide'], '--margin=wide', 'expected a number such as 1.0'),
+    ('verdict', ['one'], 'verdict', 'two run directories'),
+    ('verdict', ['one', 'two', '--margin=-1'], '--margin=-1.0', 'above 0'),
 ]
 
 
@@ -221,7 +227,7 @@ def test_a_reader_may_leave_early(words):
 def test_unknown_command_in_a_real_process():
     found = _fedjax_fair('train', '--lr=1')
     assert (found.returncode, found.stdout) == (2, '')
-    commands = 'run, compare, sweep, tune, list, report, check-method, data'
+    commands = 'run, compare, sweep, tune, list, report, verdict, check-method, data'
     assert found.stderr == f"fedjax-fair: error: unknown command 'train'; choose one of {commands}\n"
 
 

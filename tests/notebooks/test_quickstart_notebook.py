@@ -38,7 +38,7 @@ print(json.dumps({
     'sizes': federation.sizes.tolist(),
     'rounds': [sorted({line['round'] for line in run.history}) for run in runs],
     'columns': [column.name for column in table.columns],
-    'rows': {row.label: [cell.mean for cell in row.cells] for row in table.rows},
+    'rows': {row.label: [cell.value if cell.raw is None else cell.raw for cell in row.cells] for row in table.rows},
     'own': own,
     'largest_gap': largest_gap,
     'installed': 'checkout' in globals(),
@@ -130,8 +130,8 @@ def test_settings_come_from_the_environment(executed, facts):
 
 def test_table_compares_all_recipes(executed, facts):
     assert list(facts['rows']) == RECIPES
-    assert facts['columns'][:3] == ['AVG', 'STD', 'worst']
-    for average, deviation, worst, *domains in (row[:7] for row in facts['rows'].values()):
+    assert facts['columns'][:5] == ['AVG', 'spread', 'worst', 'AVG vs fedavg', 'spread vs fedavg']
+    for average, deviation, worst, _, _, *domains in (row[:9] for row in facts['rows'].values()):
         assert all(math.isfinite(value) and 0 <= value <= 100 for value in (average, deviation, worst))
         assert average == pytest.approx(sum(domains) / 4) and worst <= min(domains) + 1e-9
     shown = outputs(executed, 'to_markdown(table)')[0]['data']['text/markdown']

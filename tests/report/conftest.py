@@ -1,11 +1,14 @@
 """Synthetic run directories, written as a finished run writes them."""
 
+import dataclasses
 import json
 
 import numpy as np
 import pytest
+from scipy.special import ndtri
 
 from fedjax_fair.metrics import over_seeds, summarise
+from fedjax_fair.results.prediction_file import Predictions, write_predictions
 
 DOMAINS = ('photo', 'sketch', 'cartoon', 'art')
 
@@ -34,15 +37,22 @@ def write_run(
     level=0.8,
     gap=0.1,
     personal=False,
+    images=0,
+    patient_of=lambda image: image // 2,
+    first_seed=0,
+    tests='',
     summary_changes=(),
     config_changes=(),
 ):
-    """Accuracies rise towards ``level``, group g lying ``gap * g`` below group 0, with noise by seed and client."""
+    """Accuracies rise towards ``level``, group g lying ``gap * g`` below group 0, with noise by seed and client.
+
+    With ``images`` the run keeps the predictions of so many test images of every client; ``tests`` names other ones.
+    """
     rng = np.random.default_rng(sum(map(ord, recipe)))
     group_of = np.arange(clients) % len(groups) if groups else None
     base = level - gap * (group_of if groups else np.linspace(0, 3, clients))
     lines, finals, personals = [], [], []
-    for seed in range(seeds):
+    for seed in range(first_seed, first_seed + seeds):
         shift = rng.normal(0, 0.01, clients)
         for step in range(every, rounds + 1, every):
             rise = 1 - np.exp(-4 * step / rounds)
@@ -63,7 +73,7 @@ def write_run(
         'scenario': scenario,
         'model': model,
         'rounds': rounds,
-        'seeds': seeds,
+        'seeds': list(range(first_seed, first_seed + seeds)),
         'groups': list(groups),
         'group_of': group_of.tolist() if groups else None,
         'global': over_seeds(finals),
@@ -84,7 +94,7 @@ def write_run(
         'scenario': scenario,
         'model': model,
         'rounds': rounds,
-        'seeds': list(range(seeds)),
+        'seeds': list(range(first_seed, first_seed + seeds)),
         'commit': '0123abc',
         'command': f'fedjax-fair run --recipe={recipe} --scenario={scenario}',
         'versions': {'jax': '0.10.2', 'numpy': '2.4.0'},
@@ -94,7 +104,29 @@ def write_run(
     (path / 'config.json').write_text(json.dumps(config))
     (path / 'summary.json').write_text(json.dumps(summary, allow_nan=False))
     (path / 'metrics.jsonl').write_text(''.join(json.dumps(line, allow_nan=False) + '\n' for line in lines))
+    if images:
+        seed_of = np.arange(first_seed, first_seed + seeds)
+        got = kept(recipe, base, seed_of, groups, group_of, images, patient_of, tests)
+        write_predictions(path, dataclasses.replace(got, kind='deployed', client=got.set) if personal else got)
     return path
+
+
+def kept(recipe, chance, seeds, groups, group_of, images, patient_of, tests):
+    """What the images of every client got: right with its client's chance; easy images are easy for all recipes."""
+    clients = len(chance)
+    rows = np.repeat(np.arange(clients), images)
+    easy = np.random.default_rng(0).standard_normal(len(rows))
+    own = np.random.default_rng(sum(map(ord, recipe))).standard_normal((1000, len(rows)))[seeds]
+    right = np.sqrt(0.8) * easy + np.sqrt(0.2) * own < ndtri(np.clip(chance, 0.001, 0.999))[rows]
+    label = (np.arange(len(rows)) % 3).astype(np.int32)
+    return Predictions(
+        task='classification', metric='accuracy', kind='global', seed=seeds, round=np.full((len(seeds), 1), 50),
+        set=rows, client=np.full(len(rows), -1), example=np.arange(len(rows)) + (10_000 if tests else 0),
+        cluster=rows * images + np.array([patient_of(i) for i in range(images)] * clients),
+        sets=tuple(f'site {n}' for n in range(clients)), groups=tuple(groups), test_of=np.arange(clients),
+        group_of=np.full(clients, -1) if group_of is None else group_of, label=label,
+        prediction=np.where(right, label, (label + 1) % 3).astype(np.uint8)[:, None],
+    )  # fmt: skip
 
 
 def evaluation(accuracy, groups, group_of):

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from fedjax_fair import report, results
-from fedjax_fair.viz import save, style
+from fedjax_fair.results.findings import findings
+from fedjax_fair.results.recalls import class_recalls
+from fedjax_fair.viz import figures, heatmaps, save, style
 
 
 def load(*paths):
@@ -34,7 +36,15 @@ def test_accuracy_has_a_panel_per_domain_and_a_line_per_run(make_run):
     np.testing.assert_array_equal(line.get_xdata(), expected.rounds)
     np.testing.assert_allclose(line.get_ydata(), 100 * expected.mean)
     band = figure.axes[3].collections[1].get_paths()[0].vertices[:, 1]
-    np.testing.assert_allclose(band.max(), 100 * (expected.mean + expected.std).max())
+    half = 4.302653 * expected.std / np.sqrt(2)  # the t of three seeds, and sd / sqrt(3) from the population's
+    np.testing.assert_allclose(band.max(), 100 * (expected.mean + half).max(), rtol=1e-6)
+
+
+def test_two_seeds_are_drawn_instead_of_a_band(make_run):
+    runs = load(make_run(seeds=2, rounds=10, every=5))
+    figure = report.accuracy_over_rounds(runs)
+    assert not figure.axes[0].collections and len(figure.axes[0].lines) == 3
+    assert figures.band_words(runs) == figures.SEED_LINES and figures.band_words(load(make_run(seeds=1))) == ''
 
 
 def test_accuracy_without_groups_shows_the_mean_and_the_worst_clients(make_run):
@@ -58,18 +68,68 @@ def test_distribution_shows_runs_that_have_the_kind(make_run):
     assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ['ditto']
 
 
+def test_bars_of_clients_are_the_errors_of_their_tests(make_run):
+    runs = load(make_run('one', clients=8, images=20), make_run('two', clients=8, images=20))
+    found = findings(runs)
+    figure = report.client_distribution(runs, found=found)
+    bars = figure.axes[0].collections[0].get_segments()
+    errors = 100 * np.sqrt(found.comparison.clients.sample.variances[0].mean(0))
+    np.testing.assert_allclose([bar[1, 0] - bar[0, 0] for bar in bars], 2 * errors)
+
+
 def test_plane_places_runs_and_joins_the_unbeaten(make_run):
     runs = load(
-        make_run('beaten', level=0.7, gap=0.12), make_run('accurate', level=0.9, gap=0.08), make_run('fair', gap=0.01)
+        make_run('beaten', level=0.7, gap=0.12), make_run('accurate', level=0.95, gap=0.08), make_run('fair', gap=0.01)
     )
     figure = report.fairness_plane(runs)
-    points = [(100 * run.result()['std']['mean'], 100 * run.result()['avg']['mean']) for run in runs]
+    points = [(100 * run.result()['worst']['mean'], 100 * run.result()['avg']['mean']) for run in runs]
     drawn = [tuple(line.get_xydata()[0]) for line in figure.axes[0].lines if line.get_marker() in style.MARKERS]
     np.testing.assert_allclose(drawn, points)
     (front,) = [line.get_xydata() for line in figure.axes[0].lines if line.get_linestyle() == ':']
-    unbeaten = [p for p in points if not any(q[0] < p[0] and q[1] > p[1] for q in points)]
+    unbeaten = [p for p in points if not any(q[0] > p[0] and q[1] > p[1] for q in points)]
     np.testing.assert_allclose(front, sorted(unbeaten))
     assert legend(figure) == ['beaten', 'accurate', 'fair']
+
+
+def test_plane_has_ellipses_and_chances_where_runs_kept_predictions(make_run):
+    options = {'clients': 8, 'images': 20, 'seeds': 4}
+    runs = load(make_run('poor', level=0.5, **options), make_run('good', level=0.9, **options))
+    figure = report.fairness_plane(runs)
+    poor, good = [patch.get_xy() for patch in figure.axes[0].patches]
+    assert (good.max(0) > poor.max(0)).all()
+    assert legend(figure) == ['poor (front 0 %)', 'good (front 100 %)']
+    centre = [100 * findings(runs).comparison.analysis.outcomes[name].values[1].mean() for name in ('worst', 'avg')]
+    np.testing.assert_allclose((good.max(0) + good.min(0)) / 2, centre, rtol=1e-3)
+
+
+def test_forest_shows_differences_intervals_and_verdicts(make_run):
+    options = {'clients': 8, 'images': 40, 'seeds': 4}
+    runs = load(make_run('base', level=0.9, **options), make_run('poor', level=0.6, **options))
+    found = findings(runs)
+    figure = report.forest(found, 'avg')
+    one = found.measures['avg'].differences[1]
+    thin, thick, point = figure.axes[0].lines[1:]
+    np.testing.assert_allclose(thin.get_xdata(), [one.lo, one.hi])
+    np.testing.assert_allclose(thick.get_xdata(), [one.lo90, one.hi90])
+    assert point.get_xdata()[0] == one.estimate and legend(figure) == ['worse']
+    seeds, patients = [bar.get_width() for bar in figure.axes[1].patches]
+    assert seeds == pytest.approx(one.a / (one.a + one.kappa)) and seeds + patients == pytest.approx(1)
+    assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ['poor']
+
+
+def test_heat_maps_show_scores_by_site_and_recalls_by_class(make_run):
+    runs = load(make_run('one', clients=4, images=30, seeds=2), make_run('old', clients=4))
+    found = findings(runs)
+    shown = [text.get_text() for text in heatmaps.site_map(found).axes[0].texts]
+    assert shown[:4] == [f'{site.levels[0].estimate:.1f}' for site in found.sites]
+    recalls = class_recalls(runs)
+    kept = results.predictions(runs[0].path)
+    wanted = [100 * (kept.prediction == kept.label)[..., kept.label == k].mean() for k in range(3)]
+    np.testing.assert_allclose(recalls[0], wanted)
+    assert np.isnan(recalls[1]).all() and class_recalls(runs[1:]) is None
+    heatmaps.heat_map(['one', 'old'], ['a', 'b', 'c'], recalls)  # missing numbers stay empty
+    many = load(make_run(groups=tuple(f'site{i}' for i in range(41)), clients=41, gap=0.001, seeds=1))
+    assert heatmaps.site_map(findings(many)) is None
 
 
 def test_loss_axis_is_logarithmic_over_decades(make_run):

@@ -1,0 +1,119 @@
+"""What commands show at their end, and the commands that read finished runs: report and verdict."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+from collections.abc import Sequence
+from typing import Any
+
+from absl import flags
+from rich.console import Console
+
+from fedjax_fair import results
+from fedjax_fair.cli.settings import MARGIN_FLAG
+from fedjax_fair.errors import UserError
+from fedjax_fair.options import not_one_of
+from fedjax_fair.report import (
+    draw_report,
+    frontier_text,
+    head_of,
+    load_runs,
+    make_tables,
+    remarks_of,
+    to_rich,
+    tuning_text,
+    verdict_of,
+)
+from fedjax_fair.results.findings import MARGIN
+
+TABLE = 'table.json'
+
+
+def show(
+    folders: Sequence[pathlib.Path],
+    out: pathlib.Path,
+    left_out: Sequence[results.LeftOut] = (),
+    baseline: str | None = None,
+    margin: float = MARGIN,
+    swept: bool = False,
+) -> None:
+    """Print the tables of runs with what they are about above and remarks below, and write their report."""
+    console = Console()
+    if not console.is_terminal:  # a file or a pipe has room for all columns
+        console = Console(width=240)
+    if tuned := tuning_text(out):
+        print(tuned)
+    runs = load_runs(folders)
+    tables = make_tables(runs, baseline, margin, swept)
+    for table in tables:
+        _print_lines(console, head_of(table.found.runs))
+        console.print(to_rich(table, console.width))
+    _print_lines(console, [*remarks_of(runs), *(run.sentence for run in left_out)])
+    if curves := frontier_text(out):
+        print(curves)
+    print(f'report: {draw_report(tables, out, left_out)}')
+
+
+def _print_lines(console: Console, lines: Sequence[str]) -> None:
+    for line in lines:
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def margin_of(values: flags.FlagValues, recipes: Sequence[str] | None = None) -> float:
+    """The margin that was asked for, in points; refuses a baseline that is not among ``recipes``."""
+    if recipes is not None and values.baseline is not None and values.baseline not in recipes:
+        raise UserError(f'`baseline`={values.baseline!r} {not_one_of(values.baseline, recipes, repr)}')
+    return MARGIN_FLAG.parse(values.margin)
+
+
+def report(values: flags.FlagValues, hyper: dict[str, str]) -> None:
+    """Draw the report of the runs below --out again."""
+    if values.out is None or not pathlib.Path(values.out).is_dir():
+        raise UserError(f'`out`={values.out} must be a directory with results')
+    out = pathlib.Path(values.out)
+    margin, earlier = margin_of(values), _earlier(out)
+    runs, left_out = results.load_readable(results.run_folders(out))
+    if not runs:
+        why = f': {left_out[0].sentence}' if left_out else f' (no {results.SUMMARY})'
+        raise UserError(f'`out`={out} holds no finished run{why}')
+    folders = [folder for run in runs for folder in (run.path, *run.more)]
+    order = {folder: place for place, folder in enumerate(earlier.get('folders', []))}
+    folders.sort(key=lambda folder: order.get(str(folder.resolve()), len(order)))
+    if not values['margin'].present:
+        margin = earlier.get('margin', margin)
+    known = {name for run in runs for name in (run.label, run.summary['recipe'])}
+    before = earlier.get('baseline')
+    show(
+        folders,
+        out,
+        left_out,
+        values.baseline or (before if before in known else None),
+        margin,
+        (out / results.SWEEP).exists(),
+    )
+
+
+def _earlier(out: pathlib.Path) -> dict[str, Any]:
+    """Order of runs, baseline and margin of the report that is there; nothing where there is none."""
+    try:
+        scenarios = json.loads((out / TABLE).read_text())['scenarios']
+        folders = [
+            str(pathlib.Path(path).resolve()) for one in scenarios for r in one['recipes'] for path in r['folders']
+        ]
+        return {'folders': folders, 'baseline': scenarios[0]['baseline'], 'margin': scenarios[0]['margin']}
+    except (OSError, ValueError, KeyError, IndexError, TypeError):
+        return {}
+
+
+def verdict(values: flags.FlagValues, hyper: dict[str, str]) -> None:
+    """Say whether one run is better or fairer than another: verdict RUN_A RUN_B [--margin=1.0] [--json]."""
+    if len(values.runs) < 2:
+        raise UserError('verdict needs two run directories: fedjax-fair verdict RUN_A RUN_B')
+    margin = margin_of(values)
+    found = verdict_of(load_runs(values.runs), margin)
+    print(found.to_json() if values.json else found.text, end='' if values.json else '\n')
+    if values.out is not None:
+        path = pathlib.Path(values.out)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(found.to_json(), encoding='utf-8')

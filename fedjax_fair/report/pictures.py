@@ -1,0 +1,104 @@
+"""The figures of the HTML report: drawn inside the page, and beside it as PNG."""
+
+from __future__ import annotations
+
+import pathlib
+import re
+from collections.abc import Iterator
+from html import escape
+from typing import TYPE_CHECKING
+
+from fedjax_fair.report.pieces import DPI, image
+from fedjax_fair.report.table import Table
+from fedjax_fair.report.words import FEW_GROUPS, points
+from fedjax_fair.results import MODEL_KINDS, Run, score_of
+from fedjax_fair.results.findings import Findings, findings
+from fedjax_fair.results.recalls import class_recalls
+from fedjax_fair.viz import fairness, figures, heatmaps, save
+from fedjax_fair.viz.forest import forest
+from fedjax_fair.viz.inline import svg
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+WIDE = 7.5  # inches; a wider figure has a row of its own
+LARGEST_SVG = 400_000  # characters; a larger figure is a PNG in the page too
+FOREST = (
+    'the thick bar is the 90 % interval, the thin one the 95 % interval, the band the margin of {margin}. Bars on the '
+    'right: the share of the variance that seeds (dark) and test patients (light) cause.'
+)
+
+
+def figures_part(table: Table, out: pathlib.Path) -> str:
+    """All figures of a scenario for the page; they are saved in ``out`` too."""
+    stem = re.sub(r'[^A-Za-z0-9._-]+', '_', table.scenario).strip('._') or 'scenario'
+    found = table.found if table.found.chosen is None else findings([table.found.runs[table.found.chosen]])
+    parts = [_element(figure, out / f'{stem}_{name}.png', name, caption) for name, caption, figure in drawn(found)]
+    return '<div class="figures">' + ''.join([*parts, *(_own(run) for run in found.runs)]) + '</div>'
+
+
+def drawn(found: Findings) -> Iterator[tuple[str, str, Figure]]:
+    """Name, caption and figure of everything that these runs allow to draw."""
+    runs, score = found.runs, score_of(found.runs)
+    yield from _forests(found)
+    if len(runs) > 1:
+        about = f'Mean and worst {score}: runs on the dotted line are beaten by no other in both.'
+        yield 'plane', f'{about} {_ellipse_words(found)}'.strip(), fairness.fairness_plane(runs, found)
+    yield from _clients(found)
+    if (sites := heatmaps.site_map(found)) is not None:
+        yield 'sites', f'{score[:1].upper()}{score[1:]} by {found.over.removesuffix("s")}, %.', sites
+    recalls = class_recalls(runs)
+    if recalls is not None and recalls.shape[1] <= heatmaps.MOST_COLUMNS:
+        names = [f'class {k}' if recalls.shape[1] <= heatmaps.ROOM else str(k) for k in range(recalls.shape[1])]
+        about = 'Recall by class, %: the share of all test examples of a class that are recognised.'
+        yield 'classes', about, heatmaps.heat_map([run.label for run in runs], names, recalls)
+    band = figures.band_words(runs)
+    yield 'accuracy', f'{score[:1].upper()}{score[1:]} over rounds. {band}', figures.accuracy_over_rounds(runs)
+    yield 'loss', f'Training loss over rounds. {band}', figures.training_loss(runs)
+
+
+def _forests(found: Findings) -> Iterator[tuple[str, str, Figure]]:
+    keys = ['avg', 'spread', *(one.key for one in found.sites if len(found.sites) <= FEW_GROUPS)]
+    for number, key in enumerate(key for key in keys if key in found.measures):
+        measure = found.measures[key]
+        if any(one is not None for one in measure.differences):
+            more = FOREST.format(margin=points(found.margin)) if number == 0 else 'bars as above.'
+            name = 'forest_' + (key if key in ('avg', 'spread') else f'site{number - 1}')
+            yield name, f'{measure.name}: difference with {found.base.label}; {more}', forest(found, key)
+
+
+def _ellipse_words(found: Findings) -> str:
+    seeds = 0 if found.comparison is None else len(found.comparison.seeds)
+    if seeds < fairness.FEWEST_SEEDS:
+        return 'No ellipses: they need predictions and three seeds.'
+    return (
+        'Ellipses hold the truth with 95 %, for new seeds and new patients. Front: the chance that a run is on the '
+        'line; it describes and is no test.'
+    )
+
+
+def _clients(found: Findings) -> Iterator[tuple[str, str, Figure]]:
+    for kind in MODEL_KINDS:
+        if kind == 'global' or any(run.differs(kind) for run in found.runs):
+            judged = found.comparison is not None and any(run.headline == kind for run in found.runs)
+            bars = ' Bars are one standard error from the choice of test patients.' if judged else ''
+            about = f'Clients, {kind} model: a dot per client (mean over seeds), boxes are quartiles.{bars}'
+            yield f'clients_{kind}', about, fairness.client_distribution(found.runs, kind, found)
+
+
+def _element(figure: Figure, path: pathlib.Path, name: str, caption: str) -> str:
+    """A figure of the page, with its caption."""
+    save(figure, path, DPI)
+    figure.set_layout_engine('none')  # the layout stands
+    text = svg(figure)
+    wide = ' wide' if figure.get_figwidth() > WIDE else ''
+    if len(text) > LARGEST_SVG:
+        return image(path, name, caption)
+    plot = f'<div class="plot{wide}" role="img" aria-label="{escape(caption)}">{text}</div>'
+    return f'<figure class="{name}{wide}">{plot}<figcaption>{escape(caption)}</figcaption></figure>'
+
+
+def _own(run: Run) -> str:
+    """The pictures a run drew itself, of what its model sees in test images for example."""
+    known = [(run.path / name, about) for name, about in (run.summary.get('pictures') or {}).items()]
+    return ''.join(image(path, path.stem, f'{run.label}: {about}') for path, about in known if path.is_file())

@@ -1,0 +1,166 @@
+"""Pictures of fairness: the mean against the worst, and the score of every client."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.special import fdtri
+
+from fedjax_fair import stats
+from fedjax_fair.results import Run, score_of
+from fedjax_fair.results.findings import Findings, findings
+from fedjax_fair.results.measures import POINTS
+from fedjax_fair.stats.front import ellipse
+from fedjax_fair.viz import style
+from fedjax_fair.viz.canvas import new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+FEWEST_SEEDS = 3  # that an ellipse needs: that of two is larger than any figure
+MOST_BARS = 60  # clients with error bars; those of more would hide each other
+
+
+def fairness_plane(runs: Sequence[Run], found: Findings | None = None) -> Figure:
+    """AVG against the worst score, one point per run with its 95 % ellipse: new seeds and new patients.
+
+    Up and to the right is better. The dotted line runs through the runs that no other beats in both, and the legend
+    says with which chance a run is on that front. Without predictions there are points alone.
+    """
+    found = found or findings(runs)
+    with style.styled():
+        figure, (ax,) = style.grid(1, 1)
+        figure.set_size_inches(5.6, 4.6)
+        places = {place: spot for place in range(len(found.runs)) if (spot := _spot(found, place)) is not None}
+        for place, spot in places.items():
+            ax.plot(*spot, **_point_style(place), zorder=3)
+        for place, outline in _ellipses(found).items():
+            ax.plot(*outline, color=style.colour(place), linewidth=1, alpha=0.8, zorder=2)
+            ax.fill(*outline, color=style.colour(place), alpha=0.07, linewidth=0, zorder=1)
+        if len(places) > 1:
+            spots = np.array(list(places.values()))
+            front = spots[_not_beaten(spots)]
+            front = front[np.argsort(front[:, 0])]
+            ax.plot(front[:, 0], front[:, 1], ':', drawstyle='steps-pre', color=style.FAINT, zorder=1)
+        ax.margins(0.12)
+        score, over = score_of(found.runs), found.over.removesuffix('s')
+        ax.set(xlabel=f'worst {over}: {score} (%)  ·  fairer to the right', ylabel=f'AVG {score} (%)')
+        ax.set_title('better is up and right ↗', color=style.SOFT, fontsize=9, fontweight='normal')
+        shares = _shares(found)
+        labels = [found.runs[place].label + shares.get(place, '') for place in places]
+        style.legend_below(figure, [style.handle(**_point_style(place)) for place in places], labels)
+        return figure
+
+
+def _spot(found: Findings, place: int) -> tuple[float, float] | None:
+    """Worst and AVG as they were measured."""
+    levels = [found.measures[key].levels[place] for key in ('worst', 'avg') if key in found.measures]
+    known = [level.estimate for level in levels if level is not None and level.estimate is not None]
+    return (known[0], known[1]) if len(known) == 2 else None
+
+
+def _ellipses(found: Findings) -> dict[int, np.ndarray]:
+    """``[2, T]`` by run: where AVG and worst lie with 95 %, ``radius^2 = 2 F(2, S - 1)``."""
+    comparison = found.comparison
+    if comparison is None or len(comparison.seeds) < FEWEST_SEEDS or 'worst' not in comparison.analysis.outcomes:
+        return {}
+    worst, avg = (comparison.analysis.outcomes[name] for name in ('worst', 'avg'))
+    radius = np.sqrt(2 * fdtri(2, len(comparison.seeds) - 1, 0.95))
+    angle = np.linspace(0, 2 * np.pi, 73)
+    circle = radius * np.stack([np.cos(angle), np.sin(angle)])
+    outlines = {}
+    for own, place in enumerate(found.places):
+        values, vectors = np.linalg.eigh(ellipse(worst, avg, own))
+        centre = np.array([worst.values[own].mean(), avg.values[own].mean()])
+        shape = vectors * np.sqrt(np.maximum(0, values))
+        outlines[place] = POINTS * (centre[:, None] + shape @ circle)
+    return outlines
+
+
+def _shares(found: Findings) -> dict[int, str]:
+    comparison = found.comparison
+    if comparison is None or len(found.places) < 2 or 'worst' not in comparison.analysis.outcomes:
+        return {}
+    outcomes = comparison.analysis.outcomes
+    shares = stats.front_shares(outcomes['avg'], outcomes['worst'])
+    return {place: f' (front {100 * share:.0f} %)' for place, share in zip(found.places, shares, strict=True)}
+
+
+def client_distribution(runs: Sequence[Run], kind: str = 'global', found: Findings | None = None) -> Figure:
+    """The score of every client, a row per run: box of the quartiles, a dot per client, colour by group.
+
+    The bar of a dot is one standard error that the choice of its test patients causes, where ``found`` knows it.
+    """
+    shown = [(run, result) for run in runs if (result := run.result(kind)) is not None]
+    groups = list(dict.fromkeys(group for run, _ in shown for group in run.groups))
+    groups = groups if len(groups) <= len(style.PALETTE) else []
+    with style.styled():
+        figure = new_figure(6.2, 1.1 + 0.62 * len(shown))
+        ax = figure.subplots()
+        for row, (run, result) in enumerate(shown):
+            score = 100 * np.array(result[f'client_{run.score}']['mean'], np.float64)
+            errors = client_errors(found, run, len(score)) if kind == run.headline else None
+            _client_row(ax, row, score, _client_colours(run, groups, len(score)), errors)
+        ax.set(xlabel=f'client {score_of(runs)} of the {kind} model (%)', ylim=(len(shown) - 0.45, -0.55))
+        ax.set_yticks(range(len(shown)), [style.wrapped(run.label) for run, _ in shown])
+        ax.grid(False, axis='y')
+        handles = [style.handle(color=style.colour(k), marker='o', linestyle='none') for k in range(len(groups))]
+        style.legend_below(figure, handles, groups)
+        return figure
+
+
+def client_errors(found: Findings | None, run: Run, count: int) -> np.ndarray | None:
+    """``sqrt(v)`` of every client, in points, NaN where unknown: what the choice of its test patients causes."""
+    if found is None or found.comparison is None or count > MOST_BARS:
+        return None
+    labels = [found.runs[place].label for place in found.places]
+    if run.label not in labels:
+        return None
+    sample = found.comparison.clients.sample
+    errors = np.full(count, np.nan)
+    errors[sample.kept] = POINTS * np.sqrt(sample.variances[labels.index(run.label)].mean(0))
+    return errors
+
+
+def _client_row(
+    ax: Axes, row: int, values: np.ndarray, colours: Sequence[str], errors: np.ndarray | None = None
+) -> None:
+    known = values[np.isfinite(values)]
+    ax.boxplot(known, positions=[row], orientation='horizontal', widths=0.62, manage_ticks=False, **style.BOX)
+    # The same heights in every row: a client can be followed from run to run.
+    heights = row + np.linspace(-0.24, 0.24, len(values)) if errors is not None else _scattered(row, len(values))
+    if errors is not None:
+        ax.hlines(heights, values - errors, values + errors, colors=colours, linewidth=0.9, alpha=0.7, zorder=2)
+    ax.scatter(values, heights, s=20 if len(values) <= 40 else 12, c=colours, **style.DOT)
+
+
+def _scattered(row: int, count: int) -> np.ndarray:
+    return row + np.random.default_rng(0).uniform(-0.2, 0.2, count)
+
+
+def _client_colours(run: Run, groups: Sequence[str], count: int) -> list[str]:
+    group_of = run.summary.get('group_of')
+    if group_of is None or not groups:
+        return [style.PALETTE[0]] * count
+    return [style.colour(groups.index(run.groups[group])) for group in group_of]
+
+
+def _not_beaten(spots: np.ndarray) -> np.ndarray:
+    """Points ``[N, 2]`` for which no other is as high in both and higher in one."""
+    as_good = np.all(spots[None] >= spots[:, None], -1)
+    better = np.any(spots[None] > spots[:, None], -1)
+    return np.logical_not(np.any(as_good & better, 1))
+
+
+def _point_style(place: int) -> dict[str, Any]:
+    marker = style.MARKERS[place % len(style.MARKERS)]
+    look: dict[str, Any] = {
+        'color': style.colour(place),
+        'markersize': 9,
+        'markeredgecolor': 'white',
+        'markeredgewidth': 0.8,
+    }
+    return look | {'marker': marker, 'linestyle': 'none'}

@@ -1,0 +1,70 @@
+"""Forest plots: every recipe's difference with the baseline, with its intervals and where its error comes from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fedjax_fair.results.findings import Findings
+from fedjax_fair.results.measures import Difference
+from fedjax_fair.stats.verdicts import BETTER, NO_DIFFERENCE, SLIGHTLY_BETTER, SLIGHTLY_WORSE, WORSE
+from fedjax_fair.viz import style
+from fedjax_fair.viz.canvas import new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+UP, DOWN, SAME, OPEN = style.PALETTE[2], style.PALETTE[1], style.PALETTE[0], style.FAINT
+COLOURS = {BETTER: UP, SLIGHTLY_BETTER: UP, WORSE: DOWN, SLIGHTLY_WORSE: DOWN, NO_DIFFERENCE: SAME}  # others: OPEN
+LEGEND = {UP: 'better', DOWN: 'worse', SAME: 'no difference above the margin', OPEN: 'undecided'}
+
+
+def forest(found: Findings, key: str = 'avg') -> Figure:
+    """Differences with the baseline in one statistic: a point, a thick 90 % and a thin 95 % bar for every recipe.
+
+    The band is the margin. The bars on the right show which share of the variance seeds cause (dark) and which the test
+    patients (light): more seeds shrink the former alone.
+    """
+    measure = found.measures[key]
+    rows = [(run.label, one) for run, one in zip(found.runs, measure.differences, strict=True) if one is not None]
+    with style.styled():
+        figure = new_figure(5.6, 1.5 + 0.36 * max(1, len(rows)))
+        ax, shares = figure.subplots(1, 2, sharey=True, width_ratios=[6, 1])
+        ax.axvspan(-found.margin, found.margin, color=style.BAND, linewidth=0, zorder=0)
+        ax.axvline(0, color=style.FAINT, linewidth=1, zorder=1)
+        for row, (_, one) in enumerate(rows):
+            _bar(ax, row, one)
+            _share(shares, row, one)
+        better = 'right' if measure.higher_is_better else 'left'
+        ax.set(xlabel=f'{measure.name}: points vs {found.base.label}  ·  better to the {better}')
+        ax.set_yticks(range(len(rows)), [style.wrapped(label) for label, _ in rows])
+        ax.set_ylim(len(rows) - 0.5, -0.5)
+        ax.grid(False, axis='y')
+        ax.locator_params(axis='x', nbins=6)
+        shares.set(xlim=(0, 1), xticks=[])
+        shares.set_xlabel('seeds |\npatients', fontsize=8)
+        shares.grid(False)
+        shares.spines[:].set_visible(False)
+        seen = [colour for colour in LEGEND if any(colour_of(one) == colour for _, one in rows)]
+        handles = [style.handle(color=colour, marker='o', linestyle='-') for colour in seen]
+        style.legend_below(figure, handles, [LEGEND[colour] for colour in seen])
+        return figure
+
+
+def colour_of(difference: Difference) -> str:
+    """The colour of a verdict."""
+    return COLOURS.get(difference.verdict, OPEN)
+
+
+def _bar(ax: Axes, row: int, one: Difference) -> None:
+    colour = colour_of(one)
+    ax.plot([one.lo, one.hi], [row, row], color=colour, linewidth=1.2, solid_capstyle='butt', zorder=2)
+    ax.plot([one.lo90, one.hi90], [row, row], color=colour, linewidth=4, solid_capstyle='butt', zorder=3)
+    ax.plot(one.estimate, row, 'o', color=colour, markersize=7, markeredgecolor='white', zorder=4)
+
+
+def _share(ax: Axes, row: int, one: Difference) -> None:
+    share = one.seed_share
+    if share is not None:
+        ax.barh(row, share, height=0.36, color=style.SOFT, linewidth=0)
+        ax.barh(row, 1 - share, left=share, height=0.36, color=style.GRID, linewidth=0)

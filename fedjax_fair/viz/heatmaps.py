@@ -1,0 +1,57 @@
+"""Heat maps: a row per recipe, a column per site or class."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fedjax_fair.results.findings import Findings
+from fedjax_fair.viz import style
+from fedjax_fair.viz.canvas import new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+MOST_COLUMNS = 40
+ROOM = 16  # more columns than these have no room for numbers
+MAP = 'cividis'  # reads the same for the colour-blind
+DARK, LIGHT = '#000001', '#fffffe'  # of numbers: they stand on the map's own colours, in light and dark pages alike
+
+
+def site_map(found: Findings) -> Figure | None:
+    """The score of every recipe on every group (or client); None where there are very many, or fewer than two."""
+    sites = found.sites
+    if not 2 <= len(sites) <= MOST_COLUMNS:
+        return None
+    values = np.array([[getattr(level, 'estimate', None) for level in site.levels] for site in sites], np.float64).T
+    return heat_map([run.label for run in found.runs], [site.name for site in sites], values)
+
+
+def heat_map(rows: Sequence[str], columns: Sequence[str], values: np.ndarray) -> Figure:
+    """Percentages ``[rows, columns]``; NaN is left empty."""
+    with style.styled():
+        room = len(columns) <= ROOM
+        longest = min(style.LABEL_WIDTH, max(map(len, columns)))
+        figure = new_figure(2.4 + (0.56 if room else 0.24) * len(columns), 0.8 + 0.08 * longest + 0.36 * len(rows))
+        ax = figure.subplots()
+        known = values[np.isfinite(values)]
+        low, high = (known.min(), known.max()) if known.size else (0.0, 1.0)
+        mesh = ax.pcolormesh(values, cmap=MAP, vmin=low, vmax=max(high, low + 1e-9), edgecolors='white', linewidth=1)
+        for (row, column), value in np.ndenumerate(values):
+            if room and np.isfinite(value):
+                dark = (value - low) / max(high - low, 1e-9) > 0.55
+                text = f'{value:.1f}' if value < 99.95 else '100'
+                place = (column + 0.5, row + 0.5)
+                ax.text(*place, text, ha='center', va='center', fontsize=8, color=DARK if dark else LIGHT)
+        turned = max(map(len, columns)) > 6
+        ax.set_xticks(
+            np.arange(len(columns)) + 0.5, columns, rotation=45 if turned else 0, ha='right' if turned else 'center'
+        )
+        ax.set_yticks(np.arange(len(rows)) + 0.5, [style.wrapped(row) for row in rows])
+        ax.invert_yaxis()
+        ax.grid(False)
+        ax.spines[:].set_visible(False)
+        figure.colorbar(mesh, ax=ax, label='%', pad=0.02)
+        return figure
