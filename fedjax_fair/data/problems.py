@@ -129,10 +129,9 @@ def patients_of_several(federation: Federation) -> list[Problem]:
         mask = np.asarray(federation.tests.mask)
         sets = _places(federation.test_patient_of[mask], np.nonzero(mask)[0])
     names = federation.tests.names
-    both = [
-        f'patient {p} of client {own[0]}, in test set {names[sets[p][0]]}' for p, own in clients.items() if p in sets
-    ]
-    several = [f'patient {p} of clients {own[0]} and {own[1]}' for p, own in clients.items() if len(own) > 1]
+    leaks = [(p, own[0], names[sets[p][0]]) for p, own in clients.items() if p in sets]
+    both = [f'patient {p} (client {client}, test set {name})' for p, client, name in leaks]
+    several = [f'patient {p} (clients {own[0]} and {own[1]})' for p, own in clients.items() if len(own) > 1]
     return [
         *_problems(TRAINED_AND_TESTED, both, grave=True),
         *_problems('patients are trained on by several clients', several),

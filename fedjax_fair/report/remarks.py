@@ -39,9 +39,11 @@ def with_remarks(table: str, runs: Sequence[Run]) -> str:
 def chance_level(run: Run, kind: str = 'global') -> float | None:
     """The AVG of a model that has learned nothing, see :func:`~fedjax_fair.metrics.chance_levels`.
 
-    None where the score has no such level, and for runs of older versions, which did not record it.
+    Models of clients that score like the global model are measured as it is. None where the score has no such level,
+    and for runs of older versions, which did not record it.
     """
-    return (run.summary['chance'] or {}).get('global' if kind == 'global' else 'own')
+    own = kind != 'global' and run.differs(kind)
+    return (run.summary['chance'] or {}).get('own' if own else 'global')
 
 
 def did_not_learn(run: Run, kind: str = 'global') -> bool:

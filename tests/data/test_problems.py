@@ -161,9 +161,9 @@ def test_a_run_is_warned_of_patients_that_its_clients_and_test_sets_share(clean)
     shared = changed(clean, patient_of={0: 85, 61: 0, 62: 0, 150: 86})  # nobody holds example 150
     leak, several = patients_of_several(assemble(shared, 'shared', dealt))
     assert leak.sentence == (
-        'PROBLEM: 1 patients are both trained on and tested: patient 85 of client 0, in test set a'
+        'PROBLEM: 1 patients are both trained on and tested: patient 85 (client 0, test set a)'
     )
-    assert several.sentence == 'warning: 1 patients are trained on by several clients: patient 0 of clients 0 and 1'
+    assert several.sentence == 'warning: 1 patients are trained on by several clients: patient 0 (clients 0 and 1)'
 
 
 def test_a_patient_of_two_sites(clean):

@@ -151,6 +151,15 @@ def test_clients_own_models_have_a_level_of_their_own(make_run):
     ) in report.remarks_of([run])
 
 
+def test_models_of_clients_that_are_the_global_model_are_measured_like_it(make_run):
+    """As those of FedBN beside a network without batch normalisation."""
+    base = make_run('fedavg', level=0.5, gap=0.0)
+    result = json.loads((base / 'summary.json').read_text())['global']
+    changes = {'chance': {'global': 0.1, 'own': 0.9}, 'deployed': result}
+    (run,) = loaded(make_run('fedavg', level=0.5, gap=0.0, summary_changes=changes))
+    assert report.chance_level(run, 'deployed') == 0.1 and not report.did_not_learn(run, 'deployed')
+
+
 # --- training --------------------------------------------------------------------------------------------------------
 
 FALLING = [1.0, 0.7, 0.5, 0.3, 0.2, 0.1]
