@@ -84,8 +84,9 @@ class Table(NamedTuple):
 def make_table(runs: Sequence[Run], swept: bool = False) -> Table:
     """The table of runs, those of one scenario together; the best value of a column is marked within a scenario.
 
-    Models that did not learn (:func:`~fedjax_fair.report.remarks.did_not_learn`) are never marked. Where the runs are the points of a sweep (``swept``), nothing is marked but the point that validation data choose,
-    and test scores are those of this point alone.
+    Models that did not learn (:func:`~fedjax_fair.report.remarks.did_not_learn`) are never marked. Where the runs are
+    the points of a sweep (``swept``), nothing is marked but the point that validation data choose, and test scores are
+    those of this point alone.
     """
     scenarios = list(dict.fromkeys(run.scenario for run in runs))
     ordered = [run for scenario in scenarios for run in runs if run.scenario == scenario]

@@ -1,4 +1,4 @@
-"""Several recipes or seeds of the data under the same settings, and frontiers: a hyper-parameter over several values."""
+"""Several recipes or data seeds under the same settings, and frontiers: one hyper-parameter over several values."""
 
 from __future__ import annotations
 
