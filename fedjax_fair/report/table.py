@@ -249,8 +249,8 @@ def _costs() -> list[Column]:
         *[Column(head, 'low', 0, about, _work(name), test=False) for head, (name, about) in work.items()],
         Column('kB down/round', 'low', 1, 'sent to clients in a round, in 1000 bytes', _traffic('down'), test=False),
         Column('kB up/round', 'low', 1, 'sent by clients in a round, in 1000 bytes', _traffic('up'), test=False),
-        Column('s/round', '', 3, seconds, _seconds, test=False),
         Column('load/core', '', 2, 'mean load of the machine per core during the run', _load, test=False),
+        Column('s/round', '', 3, seconds, _seconds, test=False),  # after the load: never shown without it
     ]
 
 

@@ -72,7 +72,7 @@ def test_markdown_shows_percent_and_marks_the_best(make_run):
     group, _ = final_accuracies(good)
     assert first.startswith(f'| fair | **{group.mean():.2f} ± {group.mean(1).std():.2f}** | **')
     assert '**' not in second
-    assert second.endswith('| 100.5 | 0.125 | 1.50 |')  # equal for all: nothing to mark
+    assert second.endswith('| 100.5 | 1.50 | 0.125 |')  # equal for all: nothing to mark
     assert note == 'means of rounds 30, 35, 40, 45, 50'
 
 
@@ -119,7 +119,7 @@ def test_a_sweep_shows_the_test_scores_of_the_point_that_validation_chooses(make
     assert lines[0].startswith('| recipe | validation ↑ | AVG ↑ |') and '**' not in ''.join(lines)
     assert '| 70.00 ± 1.00 | – | – |' in lines[2]
     assert lines[3].startswith('| fedprox (mlp) (high) (chosen) | 90.00 ± 1.00 | ') and '–' not in lines[3]
-    assert lines[2].endswith('| 150.0 | 100.5 | 0.125 | 1.50 |')  # costs are no test scores
+    assert lines[2].endswith('| 150.0 | 100.5 | 1.50 | 0.125 |')  # costs are no test scores
     rows = read_csv(table)
     assert [row['chosen'] for row in rows] == ['no', 'yes', 'no'] and all(row['AVG'] for row in rows)
     assert rows[1]['recipe'] == 'fedprox (mlp) (high)'
@@ -143,7 +143,7 @@ def test_tables_name_the_rounds_of_every_run_where_they_differ(make_run):
     changes = [{'rounds_reported': rounds} for rounds in ([[40, 50]] * 3, [[20], [30], [20]])]
     runs = report.load_runs([make_run(name, summary_changes=own) for name, own in zip('ab', changes, strict=True)])
     note = report.make_table(runs).notes[0]
-    assert note == 'a: means of rounds 40, 50; b: rounds 20, 30, 20 of the seeds in order'
+    assert note == 'a: means of rounds 40, 50; b: numbers of rounds 20, 30, 20, by seed'
 
 
 def test_segmentations_show_both_dice(make_run):
