@@ -34,8 +34,8 @@ COSTS = (
     ('gradients/round', 'low', 0, 'batches of which clients take a gradient in a round'),
     ('kB down/round', 'low', 1, 'sent to clients in a round, in 1000 bytes'),
     ('kB up/round', 'low', 1, 'sent by clients in a round, in 1000 bytes'),
-    ('s/round', '', 3, 'wall-clock seconds of a round, compilation apart; compare them at equal load only'),
     ('load/core', '', 2, 'mean load of the machine per core during the run'),
+    ('s/round', '', 3, 'wall-clock seconds of a round, compilation apart; compare them at equal load only'),
 )
 
 
@@ -226,7 +226,7 @@ def _costs(found: Findings) -> list[Column]:
     """What a round costs: what the method asks for, then the time, which depends on the load of the machine."""
     columns = {name: Column(name, better, digits, about, _none, kind='cost') for name, better, digits, about in COSTS}
     cells = [*(_work(name) for name in ('steps', 'examples', 'gradient_passes')), _traffic('down'), _traffic('up')]
-    cells += [_seconds, _load]
+    cells += [_load, _seconds]  # a narrow terminal leaves out the last: a time is never shown without its load
     return [_of_runs(found, column, cell) for column, cell in zip(columns.values(), cells, strict=True)]
 
 

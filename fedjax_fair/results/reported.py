@@ -52,14 +52,14 @@ def told(rounds: Sequence[Sequence[int]]) -> str:
     """In words, which rounds of every seed the numbers are about.
 
     >>> told([[16, 18, 20], [16, 18, 20]]), told([[20]]), told([[12], [8], [12]])
-    ('means of rounds 16, 18, 20', 'round 20', 'rounds 12, 8, 12 of the seeds in order')
+    ('means of rounds 16, 18, 20', 'numbers of round 20', 'numbers of rounds 12, 8, 12, by seed')
     """
     first = list(rounds[0])
     if any(list(of_seed) != first for of_seed in rounds):
         chosen = ', '.join(' and '.join(map(str, of_seed)) for of_seed in rounds)
-        return f'rounds {chosen} of the seeds in order'
+        return f'numbers of rounds {chosen}, by seed'
     if len(first) == 1:
-        return f'round {first[0]}'
+        return f'numbers of round {first[0]}'
     if len(first) > MOST_NAMED:
         return f'means of {len(first)} rounds from {first[0]} to {first[-1]}'
     return f'means of rounds {", ".join(map(str, first))}'

@@ -8,7 +8,11 @@ summary.json   for every kind of model mean and deviation over seeds of these nu
                what :func:`~fedjax_fair.results.federation_facts` says; ``remarks``, the parts of the recipe without
                an effect of their own, each as :class:`~fedjax_fair.core.idle.IdlePart`; ``tuned='validation'``:
                settings were chosen on validation data; ``scored_on='validation'``: a trial, whose numbers are about
-               validation sets in place of test sets
+               validation sets in place of test sets; ``headline``: the kind of model whose numbers come first;
+               ``rounds_reported``: of every seed the rounds that are averaged; ``validation``: the score on validation
+               sets at these rounds; ``score_about``: what the score is; ``work_per_round``: steps, examples, and
+               passes through the network of all clients; ``load_per_core``: how busy the machine was
+sweep.json     of a folder with a grid: every point with its validation and test scores, and which one is chosen
 tuning.json    of a folder in which recipes were tuned: the budget, every trial with its validation score, the choice
 """
 

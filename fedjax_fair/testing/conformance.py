@@ -28,7 +28,7 @@ import numpy as np
 from fedjax_fair.core.types import PyTree
 from fedjax_fair.options import Range
 from fedjax_fair.registry import recipes
-from fedjax_fair.testing.lab import KEY, NOBODY, SIZES, SOME, Lab
+from fedjax_fair.testing.lab import IMAGES, KEY, NOBODY, SIZES, SOME, Lab
 
 Promise = Callable[[Lab], None]
 PROMISES: dict[str, Promise] = {}
@@ -169,6 +169,11 @@ def _astray(this: Lab) -> None:
     state, metrics = this.round(hyper, this.start, alone, jnp.uint32(KEY))
     assert_same(state._replace(round=this.start.round), this.start)
     assert float(metrics['empty']) == 1
+
+
+@promise('its gradients are counted')
+def _passes(this: Lab) -> None:
+    assert this.algorithm(this.hyper).passes(IMAGES.y[0]).step_gradients >= 1, 'no gradient of the network is taken'
 
 
 @promise('a checkpoint continues bit for bit')

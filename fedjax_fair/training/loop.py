@@ -83,6 +83,7 @@ class _Runner:
     ):
         self.experiment, self.config, self.out, self.folders = experiment, experiment.config, out, folders
         self.model = model_name(self.config, experiment.federation)
+        self.passes = experiment.algorithm.passes(np.asarray(experiment.federation.y[0]))
         self.facts = results.federation_facts(experiment.federation, experiment.task.score) | dict(facts)
         self.done, self.quiet, self.traced = 0, quiet, traced
         self.tallies: dict[str, Any] = {'seconds': 0.0, 'compile_seconds': 0.0, 'sums': {}}
@@ -270,9 +271,8 @@ class _Runner:
         return self.experiment.task.predict(self.experiment.algorithm.predict(state, x))
 
     def _finish(self) -> list[dict[str, Any]]:
-        summaries, count, algorithm = [], len(self.config.seeds), self.experiment.algorithm
-        passes = algorithm.passes(np.asarray(self.experiment.federation.y[0]))
-        work = (passes, algorithm.facts['local'].batch_size, devices.cores())
+        summaries, count = [], len(self.config.seeds)
+        work = (self.passes, self.experiment.algorithm.facts['local'].batch_size, devices.cores())
         for number, (folder, point) in enumerate(zip(self.folders, self.experiment.points, strict=True)):
             config = self.config.at(point)
             costs = results.costs(self.tallies, slice(number * count, (number + 1) * count), config.rounds, *work)

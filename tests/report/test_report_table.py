@@ -242,7 +242,7 @@ def test_a_sweep_shows_the_test_scores_of_the_point_that_validation_chooses(make
     assert lines[0].startswith('| recipe | validation ↑ | AVG ↑ |') and ' vs ' not in lines[0]
     assert '| 70.0 | – | – |' in lines[2]
     assert lines[3].startswith('| fedprox (mlp) (high) (chosen) | 90.0 | ') and '–' not in lines[3]
-    assert lines[2].endswith('| 40 | 640 | 80 | 150.0 | 100.5 | 0.125 | 1.50 |')  # costs are no test scores
+    assert lines[2].endswith('| 40 | 640 | 80 | 150.0 | 100.5 | 1.50 | 0.125 |')  # costs are no test scores
     rows = [row for row in read_csv(table) if row['statistic'] == 'avg']
     assert [row['chosen'] for row in rows] == ['false', 'true', 'false'] and all(row['estimate'] for row in rows)
     assert not [row for row in read_csv(table) if row['verdict'] or row['in_best_set']]
