@@ -19,6 +19,7 @@ from fedjax_fair.options import KINDS, Factory, Option, not_one_of, options_of, 
 F = TypeVar('F', bound=Factory)
 
 BUILT_IN = 'fedjax_fair'
+SETTINGS = 'fedjax_fair.training.config'  # the module that has the settings of a run
 TRACED = (
     'it looks at the value of a float option, which a sweep or check-method traces; '
     'declare its range in Annotated, and use jnp.where in place of if'
@@ -47,9 +48,13 @@ class Registry(MutableMapping[str, Factory]):
 
     origin: str | None = None  # the plug-in that is loaded now
 
-    def __init__(self, kind: str, *homes: str):
-        """``homes`` are the modules that fill the registry; they are imported when somebody first looks into it."""
+    def __init__(self, kind: str, *homes: str, beside_settings: bool = False):
+        """``homes`` are the modules that fill the registry; they are imported when somebody first looks into it.
+
+        ``beside_settings`` says that options are given under their bare names, as the settings of a run are.
+        """
         self.kind = kind
+        self._beside_settings = beside_settings
         self._homes = list(homes)
         self._entries: dict[str, Entry] = {}
 
@@ -109,8 +114,19 @@ class Registry(MutableMapping[str, Factory]):
             if option.kind not in KINDS:
                 known = ', '.join(getattr(kind, '__name__', str(kind)) for kind in KINDS if kind is not Any)
                 raise UserError(f'{self.kind} {name}: `{option.name}` is of type {option.kind}; options are of {known}')
+        if origin != BUILT_IN:
+            self._refuse_names_of_settings(name, options)
         first = ROLE.sub(r'\1', (inspect.getdoc(factory) or '').split('\n')[0]).replace('``', '')
         self._entries[name] = Entry(factory, about or first, options, origin, section, notes)
+
+    def _refuse_names_of_settings(self, name: str, options: Mapping[str, Option]) -> None:
+        """An option with the name of a setting could never be set: what is given would be the setting."""
+        settings = importlib.import_module(SETTINGS).BARE_NAMES if self._beside_settings else ()
+        for taken in (option for option in options if option in settings):
+            raise UserError(
+                f'{self.kind} {name}: its option `{taken}` has the name of the setting `{taken}` of a run; '
+                f'call it otherwise, such as {name}_{taken}'
+            )
 
     def entry(self, name: str, where: str = '') -> Entry:
         """The entry of a name; ``where`` begins the message about an unknown one."""
@@ -168,8 +184,8 @@ recipes = Registry('recipe', 'fedjax_fair.diagnostics', 'fedjax_fair.methods')
 models = Registry('model', 'fedjax_fair.models')
 tasks = Registry('task', 'fedjax_fair.metrics')
 sources = Registry('source', 'fedjax_fair.data')
-scenarios = Registry('scenario', 'fedjax_fair.data')
-partitions = Registry('partition scheme', 'fedjax_fair.data')
+scenarios = Registry('scenario', 'fedjax_fair.data', beside_settings=True)
+partitions = Registry('partition scheme', 'fedjax_fair.data', beside_settings=True)
 augmentations = Registry('augmentation', 'fedjax_fair.data.augment')
 samplers = Registry('sampler', 'fedjax_fair.data.samplers')
 DIAGNOSTICS = 'diagnostics'

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import pathlib
 from typing import Any
 
 from fedjax_fair.errors import UserError
 from fedjax_fair.results import FACTS
-from fedjax_fair.training.config import Config, nested, text_of_options
+from fedjax_fair.training.config import NAMES, nested, text_of_options
 
 
 def config_words(path: str) -> list[str]:
@@ -43,10 +42,9 @@ def _json_object(path: str, text: str) -> dict[str, Any]:
 
 def _json_words(path: str, values: dict[str, Any]) -> list[str]:
     values = nested({name: value for name, value in values.items() if name not in FACTS})
-    names = [f.name for f in dataclasses.fields(Config)]
     for name in values:
-        if name not in names:
-            raise UserError(f'`config`={path}: unknown setting {name!r}; known: {", ".join(names)}')
+        if name not in NAMES:
+            raise UserError(f'`config`={path}: unknown setting {name!r}; known: {", ".join(NAMES)}')
     plugins, options = values.pop('plugins', []), {**values.pop('data', {}), **values.pop('hyper', {})}
     if 'model_options' in values:
         values['model_options'] = text_of_options(values['model_options'])

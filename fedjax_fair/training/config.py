@@ -14,6 +14,7 @@ from fedjax_fair import registry, results
 from fedjax_fair.core.client_map import CLIENT_MAPS
 from fedjax_fair.core.local import OPTIMIZERS
 from fedjax_fair.data import data_options
+from fedjax_fair.data.declarations import given
 from fedjax_fair.data.outliers import OUTLIERS
 from fedjax_fair.data.scenarios.catalogue import DATA_SEED
 from fedjax_fair.errors import UserError
@@ -126,10 +127,9 @@ class Config:
     def from_dict(cls, values: Mapping[str, Any]) -> Config:
         """From what :meth:`to_json` wrote, today or in an earlier version."""
         values = nested(values)
-        names = [f.name for f in dataclasses.fields(cls)]
-        unknown = sorted(set(values) - set(names))
+        unknown = sorted(set(values) - set(NAMES))
         if unknown:
-            raise UserError(f'unknown setting {unknown[0]!r}; known: {", ".join(names)}')
+            raise UserError(f'unknown setting {unknown[0]!r}; known: {", ".join(NAMES)}')
         return cls(**{name: _from_json(value) for name, value in values.items()})
 
     @classmethod
@@ -182,12 +182,13 @@ class Config:
         >>> Config(data={'alpha': 0.1}).changed(lr=0.5, num_clients=5).data
         {'alpha': 0.1, 'num_clients': 5}
         """
-        names = {f.name for f in dataclasses.fields(self)}
-        own = {name: value for name, value in changes.items() if name in names}
-        data = {**own.pop('data', self.data), **{n: v for n, v in changes.items() if n not in names}}
+        own = {name: value for name, value in changes.items() if name in NAMES}
+        data = {**own.pop('data', self.data), **{n: v for n, v in changes.items() if n not in NAMES}}
         return dataclasses.replace(self, data={n: v for n, v in data.items() if v is not None}, **own)
 
 
+NAMES = tuple(f.name for f in dataclasses.fields(Config))
+BARE_NAMES = frozenset(NAMES) - {DATA_SEED.name}  # of settings that no option of data may have; all share the seed
 MAPPINGS = {f.name for f in dataclasses.fields(Config) if f.default_factory is dict}
 COMPUTE_OPTIONS = {f.name for f in dataclasses.fields(Config) if f.metadata['group'] == 'compute'}
 
@@ -242,14 +243,13 @@ def nested(values: Mapping[str, Any]) -> dict[str, Any]:
     Runs of earlier versions have the options of data beside the other settings, with null, false or [] for those that
     were not given, and the options of the network as text.
     """
-    names = {f.name for f in dataclasses.fields(Config)}
-    beside = {name: values[name] for name in data_options() if name in values and name not in names}
+    options = data_options()
+    beside = {name: values[name] for name in options if name in values and name not in NAMES}
     settings = {name: value for name, value in values.items() if name not in beside}
     if isinstance(settings.get('model_options'), str):
         settings['model_options'] = options_from_text(settings['model_options'])
     if beside:
-        old = {name: value for name, value in beside.items() if value not in (None, []) and value is not False}
-        settings['data'] = old | settings.get('data', {})
+        settings['data'] = given(beside, options) | settings.get('data', {})
     return settings
 
 
