@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from fedjax_fair import registry
 from fedjax_fair.errors import UserError
-from fedjax_fair.registry import Registry
+from fedjax_fair.registry import BUILT_IN, Registry
 
 GROUP = 'fedjax_fair.plugins'  # of entry points
 REGISTRIES = (
@@ -67,6 +67,19 @@ def load_installed() -> tuple[Plugin, ...]:
 def loaded() -> tuple[Plugin, ...]:
     """All plug-ins that are loaded."""
     return tuple(_loaded.values())
+
+
+def code_digest(origin: str) -> str | None:
+    """The SHA-256 of the code of an :class:`~fedjax_fair.registry.Entry`'s origin: a plug-in, a module or this package.
+
+    For this package it is empty, since its files have versions of their own; it is None for code that has no file.
+    """
+    if origin == BUILT_IN:
+        return ''
+    if origin in _loaded:
+        return _loaded[origin].sha256
+    files = list(_sources(sys.modules[origin])) if origin in sys.modules else []
+    return _digest(files) if files else None
 
 
 def unload(name: str) -> None:
@@ -134,7 +147,7 @@ def _load_module(name: str, where: str) -> Plugin:
 
 
 def _sources(module: types.ModuleType) -> Iterable[pathlib.Path]:
-    file = pathlib.Path(module.__file__ or '')
+    file = pathlib.Path(getattr(module, '__file__', None) or '')
     return sorted(file.parent.rglob('*.py')) if file.name == '__init__.py' else [file] if file.is_file() else []
 
 

@@ -419,7 +419,7 @@ def test_patients_are_an_array_of_that_name_or_of_its_older_one(tmp_path, name, 
 def test_two_arrays_of_patients_are_refused_until_one_is_chosen(tmp_path):
     case = np.arange(60) // 6
     path = save(tmp_path / 'c.npz', images=images(60, 4, 4), labels=np.arange(60) % 2, patient=case, group=case // 2)
-    with pytest.raises(ValueError, match="c.npz holds 'patient' and 'group', which both name the patients; npz_keys="):
+    with pytest.raises(ValueError, match=r"c.npz holds 'patient' and 'group', which both name the patients; npz_keys="):
         read_pool('npz', path)
     np.testing.assert_array_equal(read_pool('npz', path, npz_keys='patient:patient').patient_of, case)
     np.testing.assert_array_equal(read_pool('npz', path, npz_keys='patient:group').patient_of, case // 2)

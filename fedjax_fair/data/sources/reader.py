@@ -62,7 +62,7 @@ def read_arrays(kind: str, argument: str, options: Mapping[str, Any], image_size
     if isinstance(contents, Domains):
         return join_domains(contents, lambda kind, path: read_arrays(kind, path, {}, image_size))
     if isinstance(contents, Encoded):
-        return decode_once(contents, image_size)
+        return decode_once(kind, contents, image_size)
     from fedjax_fair.data.sources.image_decoder import decode  # imports an image library, which takes its time
 
     return decode(contents, image_size)
