@@ -14,11 +14,13 @@ import re
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 from fedjax_fair.errors import UserError
 
+T = TypeVar('T')
 Factory = Callable[..., Any]
+AUTO = 'auto'  # the word that leaves a choice to the program
 LARGEST = 2**31 - 1  # of a whole number without a bound of its own: devices count in 32 bits
 
 
@@ -248,6 +250,17 @@ def not_one_of(value: Any, known: Iterable[Any], shown: Callable[[Any], str] = s
     known = list(known)
     close = difflib.get_close_matches(str(value), map(str, known), 1)
     return f'is not one of {", ".join(map(shown, known))}' + (f'; did you mean {close[0]!r}?' if close else '')
+
+
+def chosen(label: str, word: str, meanings: Mapping[str, T]) -> T:
+    """What a word stands for; ``label`` names the argument in the message about one that stands for nothing.
+
+    >>> chosen('rule', 'double', {'double': 2, 'half': 0.5})
+    2
+    """
+    if word not in meanings:
+        raise UserError(f'{_quoted(label)}={word!r} {not_one_of(word, meanings, repr)}')
+    return meanings[word]
 
 
 def resolve(

@@ -112,8 +112,9 @@ class Registry(MutableMapping[str, Factory]):
         options = options_of(factory)
         for option in options.values():
             if option.kind not in KINDS:
-                known = ', '.join(getattr(kind, '__name__', str(kind)) for kind in KINDS if kind is not Any)
-                raise UserError(f'{self.kind} {name}: `{option.name}` is of type {option.kind}; options are of {known}')
+                known = ', '.join(inspect.formatannotation(kind) for kind in KINDS if kind is not Any)
+                kind = inspect.formatannotation(option.kind)
+                raise UserError(f'{self.kind} {name}: {name}.{option.name} is of type {kind}; options are of {known}')
         if origin != BUILT_IN:
             self._refuse_names_of_settings(name, options)
         first = ROLE.sub(r'\1', (inspect.getdoc(factory) or '').split('\n')[0]).replace('``', '')
@@ -131,7 +132,7 @@ class Registry(MutableMapping[str, Factory]):
     def entry(self, name: str, where: str = '') -> Entry:
         """The entry of a name; ``where`` begins the message about an unknown one."""
         if name not in self._known:
-            raise UserError(f'{where or self.kind}: {name!r} {not_one_of(name, self._known)}')
+            raise UserError(f'{f"{where}: " if where else f"{self.kind} "}{name!r} {not_one_of(name, self._known)}')
         return self._known[name]
 
     def options(self, name: str) -> dict[str, Option]:

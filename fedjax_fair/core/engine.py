@@ -13,6 +13,7 @@ import optax
 
 from fedjax_fair.core import check, client, server, tree
 from fedjax_fair.core import cohort as cohorts
+from fedjax_fair.core.check import OPTIMIZER_ROW
 from fedjax_fair.core.client_map import (
     ClientMap,
     device_memory,
@@ -40,8 +41,6 @@ from fedjax_fair.core.types import (
     default_float,
 )
 from fedjax_fair.errors import UserError
-
-OPTIMIZER_ROW = 'local_optimizer'  # client rows of the engine itself: optimiser states that are kept
 
 
 def as_float(x: Array) -> Array:

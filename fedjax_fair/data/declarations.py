@@ -33,7 +33,12 @@ Task = Annotated[str, TASK_HELP]
 ImageSize = Annotated[int, 'side to which images are resized', at_least(1)]
 NpzKeys = Annotated[str, 'names of arrays, such as site:hospital,patient:case,split:- (- for none)']
 SourceOptions = Annotated[str, 'options of the source, such as label=dx,site=hospital']
-UNDECIDED = {'default': None, 'choices': (), 'range': None, 'kind': Any}  # what factories declare differently
+UNDECIDED: dict[str, Any] = {
+    'default': None,
+    'choices': (),
+    'range': None,
+    'kind': Any,
+}  # what factories declare differently
 
 
 def given(options: Mapping[str, Any], declared: Mapping[str, Option] = types.MappingProxyType({})) -> dict[str, Any]:

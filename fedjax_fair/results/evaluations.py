@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fedjax_fair.core.evaluate import MODEL_KINDS
 from fedjax_fair.errors import UserError
 from fedjax_fair.metrics import summarise
 from fedjax_fair.results.files import HISTORY, Folder, parse, read_text
@@ -68,10 +69,8 @@ def evaluation_line(
     if validation is not None:
         line['validation'] = mean_score(np.asarray(validation[score], np.float64))
     for kind, values in metrics.items():
-        per_client = kind != 'global'
-        line[kind] = summarise(
-            values, federation.tests.test_of, federation.groups, federation.group_of, per_client, score
-        )
+        own = MODEL_KINDS[kind].own
+        line[kind] = summarise(values, federation.tests.test_of, federation.groups, federation.group_of, own, score)
     return line
 
 

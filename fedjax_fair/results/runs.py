@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from fedjax_fair.errors import UserError
+from fedjax_fair.options import not_one_of
 from fedjax_fair.results.evaluations import Line, history
 from fedjax_fair.results.facts import read_config
 from fedjax_fair.results.files import Folder
@@ -51,7 +52,7 @@ class Run:
     def result(self, kind: str = 'global') -> dict[str, dict[str, Any]] | None:
         """Mean and deviation over seeds of every statistic of one kind of model; None if it was not evaluated."""
         if kind not in MODEL_KINDS:
-            raise ValueError(f'kind={kind!r} is not one of {", ".join(MODEL_KINDS)}')
+            raise UserError(f'`kind`={kind!r} {not_one_of(kind, MODEL_KINDS, repr)}')
         return self.summary.get(kind)
 
 

@@ -33,9 +33,10 @@ def write_summary(
         evaluations = [log.of(seed, kind) for seed in seeds]
         if not all(evaluations):
             return None
-        if best is not None and kind != 'adapted':
+        once = MODEL_KINDS[kind].trained
+        if best is not None and not once:
             evaluations = [[line[kind]] for line in best]
-        k = settings['last_k'] if kind != 'adapted' else 1
+        k = 1 if once else settings['last_k']
         return over_seeds([last_k(one, k, score) for one in evaluations])
 
     summary = {

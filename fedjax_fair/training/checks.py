@@ -12,7 +12,7 @@ from fedjax_fair.data.declarations import given
 from fedjax_fair.errors import UserError
 from fedjax_fair.methods import resolve_hyper
 from fedjax_fair.models.factory import check_options
-from fedjax_fair.options import not_one_of, resolve
+from fedjax_fair.options import AUTO, not_one_of, resolve
 from fedjax_fair.training.config import MAPPINGS, Config, setting_options
 
 
@@ -29,7 +29,7 @@ def checked(config: Config) -> Config:
     options = setting_options()
     values = resolve('a run', options, {name: getattr(config, name) for name in options})
     config = dataclasses.replace(config, **values, hyper=_hyper(config), data=_data(config))
-    if config.model != 'auto':
+    if config.model != AUTO:
         check_options(config.model, config.norm, **config.model_options)
     _check_together(config)
     return config

@@ -20,11 +20,12 @@ from fedjax_fair.data.scenarios.catalogue import DATA_SEED
 from fedjax_fair.errors import UserError
 from fedjax_fair.metrics.segmentation import LOSSES
 from fedjax_fair.models import NORMS, PRECISIONS
-from fedjax_fair.models.conv import IMPLEMENTATIONS
-from fedjax_fair.options import Option, Range, above, at_least, between
+from fedjax_fair.models.conv import CONVS
+from fedjax_fair.options import AUTO, Option, Range, above, at_least, between
+from fedjax_fair.training.storage import Place
 
 Allowed = Range | Iterable[str] | Callable[[], Iterable[str]]  # numbers, or names: fixed ones, or those registered now
-STORES = ('auto', 'device', 'host', 'disk')
+STORES = (AUTO, *(place.value for place in Place))
 
 
 def setting(default: Any, help: str | Callable[[], str], allowed: Allowed | None = None, group: str = 'run') -> Any:
@@ -49,9 +50,7 @@ class Config:
 
     recipe: str = setting('fedavg', 'methods joined by +, such as fedprox or scaffold+server_adam')
     scenario: str = setting('digits_domains', 'the federation: a scenario, or SOURCE:PATH (see `fedjax-fair list`)')
-    model: str = setting(
-        'auto', 'network; auto picks one for the shape of the inputs', lambda: ('auto', *registry.models)
-    )
+    model: str = setting(AUTO, 'network; auto picks one for the shape of the inputs', lambda: (AUTO, *registry.models))
     model_options: Mapping[str, Any] = setting({}, 'options of the network, such as stem=cifar or features=16,depth=3')
     norm: str | None = setting(None, 'normalisation layer of the network', NORMS)
     normalize: str = setting('', 'channel means and deviations of inputs: MEAN/STD (such as 0.5/0.2), imagenet, retina')
@@ -103,17 +102,17 @@ class Config:
     )
     hyper: Mapping[str, Any] = setting({}, 'options of methods, such as fedprox.mu')
     # how it is computed
-    client_map: str = setting('auto', 'how clients run in parallel', CLIENT_MAPS, 'compute')
+    client_map: str = setting(AUTO, 'how clients run in parallel', CLIENT_MAPS, 'compute')
     chunk: int | None = setting(None, 'clients that run at once on a device', at_least(1), 'compute')
     devices: int | None = setting(None, 'devices to use; on CPU one per core by default', at_least(1), 'compute')
     conv: str = setting(
-        'auto',
+        AUTO,
         'how convolutions are computed: auto goes by platform and shape, exact is XLA',
-        ('auto', *IMPLEMENTATIONS),
+        CONVS,
         'compute',
     )
-    examples: str = setting('auto', 'where examples are kept', STORES, 'compute')
-    rows: str = setting('auto', "where clients' rows are kept", STORES, 'compute')
+    examples: str = setting(AUTO, 'where examples are kept', STORES, 'compute')
+    rows: str = setting(AUTO, "where clients' rows are kept", STORES, 'compute')
     precision: str = setting(
         'float32', 'numbers that models compute in; their state is kept in float32', PRECISIONS, 'compute'
     )

@@ -12,12 +12,13 @@ from fedjax_fair.errors import UserError
 from fedjax_fair.models import in_precision, make_model
 from fedjax_fair.models.normalize import normalized, parse_statistics
 from fedjax_fair.models.pretrained import Start, load_pretrained
+from fedjax_fair.options import AUTO
 from fedjax_fair.training.config import Config
 
 
 def model_name(config: Config, federation: Federation) -> str:
     """The network asked for; ``auto`` is unet for masks, lenet for colour images, mlp for grey ones, else logreg."""
-    if config.model != 'auto':
+    if config.model != AUTO:
         return config.model
     shape = federation.x.shape[1:]
     if federation.y.ndim == 3:

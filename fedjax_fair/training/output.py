@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from fedjax_fair import plugins, results
 from fedjax_fair.errors import UserError
+from fedjax_fair.options import AUTO
 from fedjax_fair.results import CONFIG, holds_run
 from fedjax_fair.training.config import COMPUTE_OPTIONS, Config, text_of_options
 
@@ -59,7 +60,7 @@ def _differences(old: Config, new: Config) -> Iterator[tuple[str, object, object
                 pair = [_words(options.get(key, 'its default')) for options in (before, now)]
                 if pair[0] != pair[1]:
                     yield key, *pair
-        elif before != now and name not in (*COMPUTE_OPTIONS, 'plugins') and (name, now) != ('model', 'auto'):
+        elif before != now and name not in (*COMPUTE_OPTIONS, 'plugins') and (name, now) != ('model', AUTO):
             yield name, _words(before), _words(now)
 
 

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from fedjax_fair.core import client_map
+from fedjax_fair.core.platform import on_cpu
 from fedjax_fair.core.types import Algorithm, Array, Cohort, FedState, PyTree, Tests, default_float
 from fedjax_fair.data.federation import Examples, cohort_of
 from fedjax_fair.data.samplers import Sampler, survivors
@@ -130,7 +131,7 @@ def sampling_key(seed: Array, round: Array) -> Array:
 
 def _quick_to_compile() -> dict[str, str] | None:
     """On CPU, little optimisation for what runs once: drawing every parameter compiles slower than it runs."""
-    return {'xla_backend_optimization_level': '1'} if jax.default_backend() == 'cpu' else None
+    return {'xla_backend_optimization_level': '1'} if on_cpu() else None
 
 
 def _cohort(algorithm: Algorithm, data: Examples | Streamed, ids: Array, mask: Array | None) -> Cohort:
