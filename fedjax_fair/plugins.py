@@ -12,6 +12,7 @@ import hashlib
 import importlib
 import importlib.metadata
 import importlib.util
+import os
 import pathlib
 import sys
 import types
@@ -56,11 +57,24 @@ def load(spec: str) -> Plugin:
     return _load_file(pathlib.Path(spec)) if spec.endswith('.py') else _load_module(spec, f'`plugin`={spec}')
 
 
+def located(spec: str, folder: str | os.PathLike) -> str:
+    """A plug-in that a run in ``folder`` names, where it is now.
+
+    A file is looked for in the working folder, then in the run's folder and those above it: runs are mostly kept below
+    the folder from which they were started. Anything else, or a file that is nowhere, stays as it is.
+    """
+    above = pathlib.Path(folder).resolve()
+    places = [pathlib.Path(spec), *(parent / spec for parent in (above, *above.parents))]
+    found = next((path for path in places if path.is_file()), None) if spec.endswith('.py') else None
+    return spec if found is None else str(found)
+
+
 @functools.cache
 def load_installed() -> tuple[Plugin, ...]:
     """Load the plug-ins of installed packages, once."""
-    _import_built_in()
     points = importlib.metadata.entry_points(group=GROUP)
+    if points:
+        _import_built_in()
     return tuple(_load_module(point.module, f'entry point {point.name} of {GROUP}') for point in points)
 
 
@@ -114,7 +128,7 @@ def _import_built_in() -> None:
 
 def _load_file(path: pathlib.Path) -> Plugin:
     if not path.is_file():
-        raise UserError(f'`plugin`={path}: no such file')
+        raise UserError(f'`plugin`={path}: no such file; the working folder is {pathlib.Path.cwd()}')
     module = f'fedjax_fair_plugin_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:8]}_{path.stem}'
     plugin = Plugin(path.name, _digest([path]), module)
     if _loaded.get(plugin.name) == plugin:

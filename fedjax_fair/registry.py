@@ -19,6 +19,7 @@ from fedjax_fair.options import KINDS, Factory, Option, not_one_of, options_of, 
 F = TypeVar('F', bound=Factory)
 
 BUILT_IN = 'fedjax_fair'
+PLUGINS = 'fedjax_fair.plugins'
 SETTINGS = 'fedjax_fair.training.config'  # the module that has the settings of a run
 TRACED = (
     'it looks at the value of a float option, which a sweep or check-method traces; '
@@ -131,7 +132,7 @@ class Registry(MutableMapping[str, Factory]):
 
     def entry(self, name: str, where: str = '') -> Entry:
         """The entry of a name; ``where`` begins the message about an unknown one."""
-        if name not in self._known:
+        if name not in self:
             raise UserError(f'{f"{where}: " if where else f"{self.kind} "}{name!r} {not_one_of(name, self._known)}')
         return self._known[name]
 
@@ -157,6 +158,12 @@ class Registry(MutableMapping[str, Factory]):
 
     def __delitem__(self, name: str) -> None:
         del self._known[name]
+
+    def __contains__(self, name: object) -> bool:
+        """Whether a name is registered. If not, installed plug-ins, which may register it, are loaded first."""
+        if name not in self._known and Registry.origin is None:
+            importlib.import_module(PLUGINS).load_installed()
+        return name in self._known
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._known)

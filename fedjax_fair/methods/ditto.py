@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Callable
+from typing import Any, Literal
 
 from fedjax_fair.core.method import Method
 from fedjax_fair.methods.fedtilt import tilted_server
 from fedjax_fair.methods.personal import personal
 from fedjax_fair.options import NonNegative
 from fedjax_fair.registry import register
+
+AGGREGATES: dict[str, tuple[dict[str, Any], Callable[[], list[Method]]]] = {  # of the personal model; of the server
+    'no': ({}, tilted_server),
+    'served': ({'serve': 'v'}, tilted_server),
+    'fed_back': ({'upload': 'v'}, list),
+}
 
 
 @register.recipe
@@ -24,6 +31,5 @@ def ditto(
     >>> [method.name for method in ditto(aggregate='fed_back')]
     ['personal']
     """
-    if aggregate == 'fed_back':
-        return personal(mu, implicit=implicit, upload='v')
-    return [*personal(mu, implicit=implicit, serve='v' if aggregate == 'served' else 'w'), *tilted_server()]
+    options, server = AGGREGATES[aggregate]
+    return [*personal(mu, implicit=implicit, **options), *server()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 import jax.numpy as jnp
@@ -20,11 +21,12 @@ Schedule = Literal['constant', 'sqrt']
 POINT = 'at which point the gradient is taken'  # what SAM and its kin decide, so that a recipe has one of them
 
 
-def _radius(rho: Any, schedule: Schedule, ctx: Context) -> Any:
-    """The radius of this round: ``rho``, or ``rho ((t + 1) / T)^0.5``."""
-    if schedule == 'constant':
-        return rho
+def _growing(rho: Any, ctx: Context) -> Array:
+    """``rho ((t + 1) / T)^0.5``."""
     return rho * jnp.sqrt((ctx.round + 1).astype(default_float()) / ctx.run.rounds)
+
+
+RADII: dict[Schedule, Callable[[Any, Context], Any]] = {'constant': lambda rho, ctx: rho, 'sqrt': _growing}
 
 
 def _adjusted(ctx: Context, tau: Any) -> Losses:
@@ -69,7 +71,7 @@ def salt(rho: NonNegative = 0.05, alpha: NonNegative = 0.1, schedule: Schedule =
     """
 
     def gradient(ctx: Context, at: Any, params: PyTree) -> tuple:
-        return gsam_gradient(at, params, _radius(rho, schedule, ctx), alpha)
+        return gsam_gradient(at, params, RADII[schedule](rho, ctx), alpha)
 
     return [Method('salt', stage=Stage.POINT, claims=(POINT,), grad=taken_by(gradient))]
 
@@ -123,7 +125,7 @@ def saga(
 
     def measured(ctx: Context, variables: Variables) -> dict[str, Array]:
         losses = _adjusted(ctx, 1.0) if logit_adjusted else None
-        return {'sharpness': client_sharpness(ctx, variables, _radius(rho, schedule, ctx), losses, augment)}
+        return {'sharpness': client_sharpness(ctx, variables, RADII[schedule](rho, ctx), losses, augment)}
 
     def probe(ctx: Context) -> Reported:
         return measured(ctx, ctx.variables)
@@ -135,13 +137,12 @@ def saga(
         new = sharpness_weights(view.reports['sharpness'], q, view.mask)
         return jnp.where(view.rows < 0, new, beta * new + (1 - beta) * view.rows)
 
+    measuring: dict[str, dict[str, Any]] = {'global': {'probe': probe}, 'local': {'report': report, 'needs_all': True}}
     return [
         Method(
             'saga',
             init=no_weight_yet,
-            probe=probe if at == 'global' else None,
-            report=report if at == 'local' else None,
-            needs_all=at == 'local',
+            **measuring[at],
             score=log_of(blended),
             commit=keep_rows(blended),
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 import jax
@@ -18,6 +19,7 @@ from fedjax_fair.options import NonNegative
 from fedjax_fair.registry import register
 
 OWN_MODEL = 'which model of its own a client has'
+STARTS: dict[str, Callable[[Context], Variables]] = {'own': lambda ctx: ctx.row, 'global': lambda ctx: ctx.variables}
 
 
 @register.recipe
@@ -47,7 +49,7 @@ def personal(
     """
 
     def begin(ctx: Context) -> PyTree:
-        v = ctx.row if start == 'own' else ctx.variables
+        v = STARTS[start](ctx)
         return v, make_optimizer(ctx.spec.local, _rate(ctx, lr)).init(v['params'])
 
     def observe(ctx: Context, scratch: PyTree, batch: Batch, aux: Aux, last: Array) -> PyTree:

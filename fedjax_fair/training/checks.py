@@ -11,7 +11,6 @@ from fedjax_fair.data import data_options, scenario_options
 from fedjax_fair.data.declarations import given
 from fedjax_fair.errors import UserError
 from fedjax_fair.methods import resolve_hyper
-from fedjax_fair.models.factory import check_options
 from fedjax_fair.options import AUTO, not_one_of, resolve
 from fedjax_fair.training.config import MAPPINGS, Config, setting_options
 
@@ -30,7 +29,7 @@ def checked(config: Config) -> Config:
     values = resolve('a run', options, {name: getattr(config, name) for name in options})
     config = dataclasses.replace(config, **values, hyper=_hyper(config), data=_data(config))
     if config.model != AUTO:
-        check_options(config.model, config.norm, **config.model_options)
+        config = dataclasses.replace(config, model_options=config.network_options(config.model))
     _check_together(config)
     return config
 

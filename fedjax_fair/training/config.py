@@ -8,9 +8,9 @@ import os
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
-from fedjax_fair import registry, results
+from fedjax_fair import plugins, registry, results
 from fedjax_fair.core.client_map import CLIENT_MAPS
 from fedjax_fair.core.local import OPTIMIZERS
 from fedjax_fair.data import data_options
@@ -21,20 +21,50 @@ from fedjax_fair.errors import UserError
 from fedjax_fair.metrics.segmentation import LOSSES
 from fedjax_fair.models import NORMS, PRECISIONS
 from fedjax_fair.models.conv import CONVS
-from fedjax_fair.options import AUTO, Option, Range, above, at_least, between
+from fedjax_fair.models.factory import check_options
+from fedjax_fair.options import AUTO, Option, Range, above, at_least, between, pairs
 from fedjax_fair.training.storage import Place
 
 Allowed = Range | Iterable[str] | Callable[[], Iterable[str]]  # numbers, or names: fixed ones, or those registered now
 STORES = (AUTO, *(place.value for place in Place))
 
 
-def setting(default: Any, help: str | Callable[[], str], allowed: Allowed | None = None, group: str = 'run') -> Any:
-    """A field of :class:`Config`: its default, its help text and the values it may have.
+class Written(NamedTuple):
+    """How a setting is written on the command line: the flags it has, and its value from theirs."""
+
+    flags: Callable[[Option], Iterable[Option]]
+    value: Callable[[Mapping[str, Any]], Any]
+
+
+def _data_flags(option: Option) -> Iterable[Option]:
+    """An option that is a setting too, such as the seed, is given as the setting."""
+    return (one._replace(default=None) for name, one in data_options().items() if name not in NAMES)
+
+
+AS_ONE_FLAG = Written(lambda option: [option], lambda given: next(iter(given.values())))
+AS_PARTS = Written(lambda option: [], dict)  # --part.key=value
+AS_TEXT = Written(
+    lambda option: [option._replace(default='', kind=str)], lambda given: options_from_text(*given.values())
+)
+AS_OPTIONS = Written(_data_flags, lambda given: {name: value for name, value in given.items() if value is not None})
+AS_PLUGINS = Written(
+    lambda option: [option._replace(name='plugin')], lambda given: tuple(dict.fromkeys(*given.values()))
+)
+
+
+def setting(
+    default: Any,
+    help: str | Callable[[], str],
+    allowed: Allowed | None = None,
+    group: str = 'run',
+    written: Written = AS_ONE_FLAG,
+) -> Any:
+    """A field of :class:`Config`: its default, its help text, the values it may have and how it is written as flags.
 
     Help on what is registered is a function: plug-ins register later. Help need not name the values allowed.
     A default of ``{}`` makes a mapping of options, which are declared by those who have them.
     """
-    metadata = {'help': help, 'allowed': allowed, 'group': group}
+    metadata = {'help': help, 'allowed': allowed, 'group': group, 'written': written}
     if default == {}:
         return dataclasses.field(default_factory=dict, metadata=metadata)
     return dataclasses.field(default=default, metadata=metadata)
@@ -51,7 +81,9 @@ class Config:
     recipe: str = setting('fedavg', 'methods joined by +, such as fedprox or scaffold+server_adam')
     scenario: str = setting('digits_domains', 'the federation: a scenario, or SOURCE:PATH (see `fedjax-fair list`)')
     model: str = setting(AUTO, 'network; auto picks one for the shape of the inputs', lambda: (AUTO, *registry.models))
-    model_options: Mapping[str, Any] = setting({}, 'options of the network, such as stem=cifar or features=16,depth=3')
+    model_options: Mapping[str, Any] = setting(
+        {}, 'options of the network, such as stem=cifar or features=16,depth=3', written=AS_TEXT
+    )
     norm: str | None = setting(None, 'normalisation layer of the network', NORMS)
     normalize: str = setting('', 'channel means and deviations of inputs: MEAN/STD (such as 0.5/0.2), imagenet, retina')
     pretrained: str = setting('', 'PyTorch weights to start from (.safetensors or .npz)')
@@ -59,7 +91,9 @@ class Config:
     rounds: int = setting(30, 'rounds of federated training', at_least(1))
     seeds: tuple[int, ...] = setting((0,), 'seeds of initialisation, batch order and client sampling')
     data_seed: int = setting(DATA_SEED.default, DATA_SEED.help, DATA_SEED.range)
-    plugins: tuple[str, ...] = setting((), 'Python file or module that registers recipes, models or data; repeatable')
+    plugins: tuple[str, ...] = setting(
+        (), 'Python file or module that registers recipes, models or data; repeatable', written=AS_PLUGINS
+    )
     # local training
     local_epochs: int = setting(2, 'passes over its data that a client makes per round', between(1, 10**6), 'local')
     local_steps: int | None = setting(None, 'batches per round instead of epochs', between(1, 10**9), 'local')
@@ -86,7 +120,7 @@ class Config:
     schedule: str = setting('', 'client ids per round for the sampler schedule, such as 0,1;2,3', group='clients')
     dropout: float = setting(0.0, 'chance that a sampled client drops out of the round', between(0, 1), 'clients')
     # options of data, which scenarios and sources declare
-    data: Mapping[str, Any] = setting({}, 'options of the scenario', group='data')
+    data: Mapping[str, Any] = setting({}, 'options of the scenario', group='data', written=AS_OPTIONS)
     # evaluation
     eval_every: int = setting(5, 'rounds between evaluations', at_least(1), 'evaluation')
     last_k: int = setting(5, 'reported accuracies are means over the last k evaluations', at_least(1), 'evaluation')
@@ -100,7 +134,7 @@ class Config:
     adapt_every: int = setting(
         0, 'rounds between evaluations of locally adapted models; 0: only at the end', at_least(0), 'evaluation'
     )
-    hyper: Mapping[str, Any] = setting({}, 'options of methods, such as fedprox.mu')
+    hyper: Mapping[str, Any] = setting({}, 'options of methods, such as fedprox.mu', written=AS_PARTS)
     # how it is computed
     client_map: str = setting(AUTO, 'how clients run in parallel', CLIENT_MAPS, 'compute')
     chunk: int | None = setting(None, 'clients that run at once on a device', at_least(1), 'compute')
@@ -133,12 +167,24 @@ class Config:
 
     @classmethod
     def of_run(cls, folder: str | os.PathLike) -> Config:
-        """The settings of a run folder."""
-        return cls.from_dict(results.settings(folder))
+        """The settings of a run folder, and its plug-ins where they are now (:func:`~fedjax_fair.plugins.located`)."""
+        config = cls.from_dict(results.settings(folder))
+        return dataclasses.replace(config, plugins=tuple(plugins.located(spec, folder) for spec in config.plugins))
 
     def recorded(self, model: str) -> dict[str, Any]:
-        """What the files of a run say of its settings, with the name of the network that ``auto`` chose."""
-        return dataclasses.asdict(self) | {'model': model}
+        """What the files of a run say of its settings, with the network that ``auto`` chose and its options."""
+        return dataclasses.asdict(self) | {'model': model, 'model_options': self.network_options(model)}
+
+    def network_options(self, model: str) -> dict[str, Any]:
+        """``model_options`` read and checked as those of a network.
+
+        >>> Config(model_options={'widths': '64x32'}).network_options('mlp')
+        {'widths': (64, 32)}
+        """
+        if 'norm' in self.model_options:
+            raise UserError(f'`model_options`: norm is a setting of its own; write `norm`={self.model_options["norm"]}')
+        values = check_options(model, self.norm, **self.model_options)
+        return {name: values[name] for name in self.model_options}
 
     def at(self, point: Mapping[str, float]) -> Config:
         """The settings of one point of a grid, as if it had been run alone.
@@ -194,8 +240,18 @@ COMPUTE_OPTIONS = {f.name for f in dataclasses.fields(Config) if f.metadata['gro
 
 def setting_options() -> dict[str, Option]:
     """The settings that are one value as options, each with the names that it may have now."""
+    return {name: option for name, option in _options().items() if name not in MAPPINGS}
+
+
+def flags_of_settings() -> dict[str, list[Option]]:
+    """The flags of every setting by its name; options of data are those that plug-ins may have added to."""
+    options = _options()
+    return {f.name: list(f.metadata['written'].flags(options[f.name])) for f in dataclasses.fields(Config)}
+
+
+def _options() -> dict[str, Option]:
     hints = typing.get_type_hints(Config)
-    return {f.name: _option(f, hints[f.name]) for f in dataclasses.fields(Config) if f.name not in MAPPINGS}
+    return {f.name: _option(f, hints[f.name]) for f in dataclasses.fields(Config)}
 
 
 def _option(field: dataclasses.Field, hint: Any) -> Option:
@@ -207,23 +263,13 @@ def _option(field: dataclasses.Field, hint: Any) -> Option:
     return Option(field.name, field.default, kind, help, choices=tuple(allowed() if callable(allowed) else allowed))
 
 
-def options_from_text(text: str) -> dict[str, Any]:
-    """``'stem=cifar,depth=3,widths=64x64'`` as a dict; numbers and numbers joined by x are read as such.
+def options_from_text(text: str) -> dict[str, str]:
+    """Options of the network as texts, which the network that has them reads.
 
     >>> options_from_text('features=16,widths=64x64')
-    {'features': 16, 'widths': (64, 64)}
+    {'features': '16', 'widths': '64x64'}
     """
-    options: dict[str, Any] = {}
-    for pair in filter(None, text.split(',')):
-        name, equals, value = (part.strip() for part in pair.partition('='))
-        if not equals or not name or not value:
-            raise UserError(f'`model_options`={text} must be written name=value,name=value')
-        numbers = value.split('x')
-        if all(n.isdigit() for n in numbers):
-            options[name] = int(value) if len(numbers) == 1 else tuple(map(int, numbers))
-        else:
-            options[name] = value
-    return options
+    return pairs('model_options', text)
 
 
 def text_of_options(options: Mapping[str, Any]) -> str:

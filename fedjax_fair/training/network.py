@@ -31,7 +31,8 @@ def model_name(config: Config, federation: Federation) -> str:
 def build_model(config: Config, federation: Federation, task: Task) -> Model:
     """The network of a run; one that cannot take the inputs, or gives the wrong outputs, is refused."""
     name, shape = model_name(config, federation), federation.x.shape[1:]
-    model = make_model(name, federation.num_classes, config.norm, config.conv, **config.model_options)
+    options = config.network_options(name)
+    model = make_model(name, federation.num_classes, config.norm, config.conv, **options)
     model = _normalized(config, in_precision(model, config.precision), shape)
 
     def logits() -> Array:

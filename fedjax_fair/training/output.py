@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import pathlib
 import shutil
 import tempfile
@@ -48,8 +49,15 @@ def check_same(config: Config, folder: pathlib.Path) -> None:
     if not (folder / CONFIG).exists():
         return
     _check_same_plugins(config, folder)
-    for name, before, now in _differences(Config.of_run(folder), config):
+    old = Config.of_run(folder)
+    for name, before, now in _differences(_with_network(old, old.model), _with_network(config, old.model)):
         raise UserError(f'`resume`: `{name}`={now} differs from {before}, with which {folder} was started')
+
+
+def _with_network(config: Config, auto: str) -> Config:
+    """The settings with the options of the network as it reads them; ``auto`` is the network that was chosen."""
+    model = auto if config.model == AUTO else config.model
+    return dataclasses.replace(config, model_options=config.network_options(model))
 
 
 def _differences(old: Config, new: Config) -> Iterator[tuple[str, object, object]]:
