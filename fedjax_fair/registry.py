@@ -76,18 +76,19 @@ class Registry(MutableMapping[str, Factory]):
 
         def decorate(factory: F) -> F:
             own = factory.__name__
-            checked = self._checked(factory, names[0] if names and own not in names else own)
+            careful = self._refusing_mistakes(factory, names[0] if names and own not in names else own)
             for name in names or (factory.__name__,):
-                self._add(name, checked, section, about, notes)
-            return checked
+                self._add(name, careful, section, about, notes)
+            return careful
 
         return decorate
 
-    def _checked(self, factory: F, name: str) -> F:
+    def _refusing_mistakes(self, factory: F, name: str) -> F:
+        """The factory with a check of its options before every call."""
         options, signature, origin = options_of(factory), inspect.signature(factory), _origin_of(factory)
 
         @functools.wraps(factory)
-        def checked(*args: Any, **kwargs: Any) -> Any:
+        def careful(*args: Any, **kwargs: Any) -> Any:
             given = signature.bind(*args, **kwargs).arguments
             for option, value in given.items():
                 if option in options:
@@ -103,7 +104,7 @@ class Registry(MutableMapping[str, Factory]):
                     raise UserError(f'{self.kind} {name}: {error}') from error
                 raise
 
-        return typing.cast(F, checked)
+        return typing.cast(F, careful)
 
     def _add(self, name: str, factory: Factory, section: str, about: str, notes: Mapping[str, Any]) -> None:
         origin = _origin_of(factory)
@@ -154,7 +155,7 @@ class Registry(MutableMapping[str, Factory]):
         return self._known[name].make
 
     def __setitem__(self, name: str, factory: Factory) -> None:
-        self._add(name, self._checked(factory, name), '', '', {})
+        self._add(name, self._refusing_mistakes(factory, name), '', '', {})
 
     def __delitem__(self, name: str) -> None:
         del self._known[name]

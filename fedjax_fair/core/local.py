@@ -72,7 +72,7 @@ def _is_on(value: Any) -> bool:
     return isinstance(value, jax.Array) or value != 0
 
 
-def checked(local: Local) -> Local:
+def checked_local(local: Local) -> Local:
     """Raise a one-line error for contradictory settings."""
     if not callable(local.optimizer) and local.optimizer not in OPTIMIZERS:
         raise UserError(f'`local_optimizer`={local.optimizer!r} {not_one_of(local.optimizer, OPTIMIZERS)}')

@@ -13,7 +13,7 @@ from fedjax_fair.core.evaluate import MODEL_KINDS
 from fedjax_fair.errors import UserError
 from fedjax_fair.metrics import summarise
 from fedjax_fair.results.files import HISTORY, Folder, parse, read_text
-from fedjax_fair.results.schema import LINE_FIELDS, checked
+from fedjax_fair.results.schema import LINE_FIELDS, checked_record
 
 Line = dict[str, Any]
 
@@ -97,7 +97,7 @@ def history(folder: Folder) -> list[Line]:
     for number, text in enumerate(read_text(path).splitlines(), 1):
         if text.strip():
             place = f'{path} line {number}'
-            line = checked(parse(text, place), LINE_FIELDS, place)
+            line = checked_record(parse(text, place), LINE_FIELDS, place)
             lines[line['round'], line['seed']] = line
     if not lines:
         raise UserError(f'{path}: holds no evaluation')

@@ -109,17 +109,12 @@ def make_program(
     ):
         return with_data(partial(_evaluate, factory, kinds, keep), tests, data, (lanes, states))
 
-    @jax.jit
-    def sample(lanes: Lane, rounds: Array) -> Array:
-        one = jax.vmap(lambda seed, round: sampler(sampling_key(seed, round), round), (0, None))
-        return jax.lax.map(lambda round: one(lanes.seed, round), rounds)
-
     return Program(
         lambda lanes, rows=None: init(lanes, dict(start), rows),
         lambda lanes: init.eval_shape(lanes, dict(start), None),
         jax.jit(advance, donate_argnums=1, out_shardings=(placement, None)),
         jax.jit(evaluate, static_argnames=('kinds', 'keep')),
-        sample,
+        jax.jit(partial(_sample, sampler)),
         horizon,
     )
 
@@ -127,6 +122,11 @@ def make_program(
 def sampling_key(seed: Array, round: Array) -> Array:
     """The key that decides who takes part in a round."""
     return jax.random.fold_in(key_of(seed, SAMPLE), round)
+
+
+def _sample(sampler: Sampler, lanes: Lane, rounds: Array) -> Array:
+    one = jax.vmap(lambda seed, round: sampler(sampling_key(seed, round), round), (0, None))
+    return jax.lax.map(lambda round: one(lanes.seed, round), rounds)
 
 
 def _quick_to_compile() -> dict[str, str] | None:

@@ -24,6 +24,7 @@ LAYERS = (
     {'report', 'training'},
     {'testing'},
     {'cli'},
+    {'__main__'},
 )
 LEVEL = {package: level for level, packages in enumerate(LAYERS) for package in packages}
 FLAG = re.compile(r'(?<![\w-])--[a-z]')
