@@ -54,6 +54,11 @@ def test_clean_data_give_no_alarm(clean):
     assert find_problems(clean._replace(patient_of=None, site_of=None, sites=())) == []
 
 
+def test_images_that_are_all_of_one_colour(clean):
+    blank = clean._replace(x=np.full_like(clean.x, 255))
+    assert told(blank) == {'examples hold one value only': (300, ('0', '1', '2', '3', '4'), False)}
+
+
 def test_places_are_named_as_the_source_names_them(tmp_path):
     """By file, or by array and row, whatever is left out or put elsewhere in between."""
     for number, name in enumerate(('train/a/0', 'train/b/1', 'val/a/2', 'test/a/3', 'test/b/4')):
