@@ -48,9 +48,14 @@ def build_model(config: Config, federation: Federation, task: Task) -> Model:
         raise UserError(f'`model`={name} cannot take inputs of shape {shape}: {why}') from error
     wanted = federation.y.shape[1:3] if federation.y.ndim == 3 else ()
     if out != (1, *wanted, federation.num_classes):
-        fit = 'unet' if wanted else ', '.join(one for one in registry.models if one != 'unet')
-        raise UserError(f'`model`={name} does not fit `task`={task.name}; choose one of {fit}')
+        raise UserError(f'`model`={name} does not fit `task`={task.name}; choose one of {_fitting(bool(wanted))}')
     return model
+
+
+def _fitting(per_pixel: bool) -> str:
+    """The networks that give logits for every pixel, which their note ``per_pixel`` says, or for every image."""
+    notes = {name: registry.models.entry(name).notes for name in registry.models}
+    return ', '.join(name for name, own in notes.items() if bool(own.get('per_pixel')) == per_pixel)
 
 
 def _normalized(config: Config, model: Model, shape: tuple[int, ...]) -> Model:
