@@ -8,11 +8,12 @@ import re
 import typing
 
 from fedjax_fair.core import hooks
+from fedjax_fair.core.idle import Setting
 from fedjax_fair.core.method import Context, Method, Stage, View
 
 OUT = pathlib.Path(__file__).with_name('hooks.md')
-STATE, CLIENT = (
-    ('init',),
+FIRST, CLIENT = (
+    ('idle', 'init'),
     ('download', 'probe', 'start', 'transform', 'loss', 'grad', 'observe', 'report', 'upload', 'deploy'),
 )
 
@@ -21,7 +22,8 @@ def page() -> str:
     """The whole page."""
     parts = ['# Hooks', '', INTRODUCTION]
     names = [name for name in Method._fields if _protocol(name) is not None]
-    sides = {'State': STATE, 'Client': CLIENT, 'Server': [n for n in names if n not in (*STATE, *CLIENT)]}
+    rest = [name for name in names if name not in (*FIRST, *CLIENT)]
+    sides = {'Before the first round': FIRST, 'Client': CLIENT, 'Server': rest}
     for title, chosen in sides.items():
         parts += [
             '',
@@ -43,7 +45,12 @@ def page() -> str:
     parts += [f'| `{s.name}` | {s.about} | {"yes" if s.every_model else "no"} |' for s in Stage]
     parts += ['', '## Other fields of a method', '', *_fields(Method)]
     parts += ['', '## What wrappers of the loss and the gradient get', '', WRAPPERS]
-    for title, kind in (('What client hooks read: `Context`', Context), ('What server hooks read: `View`', View)):
+    read = (
+        ('What client hooks read: `Context`', Context),
+        ('What server hooks read: `View`', View),
+        ('What `idle` reads: `Setting`', Setting),
+    )
+    for title, kind in read:
         parts += ['', f'## {title}', '', _plain(inspect.getdoc(kind) or ''), '', *_members(kind)]
     return '\n'.join(parts) + '\n'
 
@@ -87,7 +94,8 @@ def _row(name: str) -> str:
     call = inspect.signature(protocol.__call__)  # type: ignore[operator]
     arguments = ', '.join(p for p in call.parameters if p not in ('self', '/'))
     about = ' '.join(_plain(inspect.getdoc(protocol) or '').split())
-    return f'| `{name}` | `({arguments})` | `{call.return_annotation}` | {about} |'
+    returns = str(call.return_annotation).replace('|', '\\|')
+    return f'| `{name}` | `({arguments})` | `{returns}` | {about} |'
 
 
 def _members(kind: type) -> list[str]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # what editors and mypy see; a test compares it with _HOMES
     from fedjax_fair.models import make_model
     from fedjax_fair.registry import register
     from fedjax_fair.testing import scripted_rounds
-    from fedjax_fair.training import Config, compare, finished, prepare, run, sweep
+    from fedjax_fair.training import Config, compare, finished, prepare, run, sweep, tune
 
     __version__: str
 
@@ -41,7 +41,7 @@ _HOMES: dict[str, tuple[str, ...]] = {  # packages and modules, and the names th
     'report': (),
     'results': (),
     'testing': ('scripted_rounds',),
-    'training': ('Config', 'compare', 'finished', 'prepare', 'run', 'sweep'),
+    'training': ('Config', 'compare', 'finished', 'prepare', 'run', 'sweep', 'tune'),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -67,6 +67,7 @@ __all__ = [
     'run',
     'scripted_rounds',
     'sweep',
+    'tune',
 ]
 
 

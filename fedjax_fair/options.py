@@ -1,6 +1,7 @@
 """Options: the parameters of a factory that have a default, with their types, ranges, choices and help texts.
 
-A parameter is written ``name: Annotated[float, 'help', at_least(0)] = 0.1`` or ``name: Literal['a', 'b'] = 'a'``.
+A parameter is written ``name: Annotated[float, 'help', at_least(0)] = 0.1`` or ``name: Literal['a', 'b'] = 'a'``;
+``search(0.001, 1, log=True)`` beside the range says what tuning tries.
 """
 
 from __future__ import annotations
@@ -78,15 +79,57 @@ Decay = Annotated[float, Range(0, 1, below=True)]
 Count = Annotated[int, at_least(1)]
 
 
+# --- search spaces ---------------------------------------------------------------------------------------------------
+
+
+class Search(NamedTuple):
+    """The values of an option that tuning tries: an interval, uniform or log-uniform, or ``among`` some values."""
+
+    low: float
+    high: float
+    log: bool = False
+    among: tuple[float, ...] = ()
+
+    def at(self, place: float) -> float:
+        """The value at a place of the unit interval, with three digits; equal steps of the place are equally likely.
+
+        >>> search(0.01, 1, log=True).at(0.5), search_among(0.0, 0.9).at(0.7)
+        (0.1, 0.9)
+        """
+        if self.among:
+            return self.among[min(int(place * len(self.among)), len(self.among) - 1)]
+        value = self.low * (self.high / self.low) ** place if self.log else self.low + (self.high - self.low) * place
+        return min(max(float(f'{value:.3g}'), self.low), self.high)
+
+    def __str__(self) -> str:
+        if self.among:
+            return f'one of {", ".join(map(_written, self.among))}'
+        return f'{_written(self.low)} to {_written(self.high)}, {"log-uniform" if self.log else "uniform"}'
+
+
+def search(low: float, high: float, log: bool = False) -> Search:
+    """Tuning tries values from ``low`` to ``high``: all equally likely, or with ``log`` all their logarithms."""
+    if not low < high or not math.isfinite(high - low) or (log and low <= 0):
+        raise ValueError(f'search({low}, {high}, log={log}) needs low < high, and low > 0 if log')
+    return Search(float(low), float(high), log)
+
+
+def search_among(*values: float) -> Search:
+    """Tuning tries these values, all equally likely."""
+    if not values or len(set(values)) < len(values):
+        raise ValueError(f'search_among{values} needs one or more different values')
+    return Search(float(min(values)), float(max(values)), among=tuple(map(float, values)))
+
+
 # --- options ---------------------------------------------------------------------------------------------------------
 
 
 class Option(NamedTuple):
     """One option of a factory, read off its signature.
 
-    A parameter is written ``name: Annotated[type, 'help', at_least(0)] = default``; help and range may be left out.
-    ``kind`` is the type without ``None``; ``choices`` are those of a ``Literal``; ``notes`` are whatever else stands in
-    ``Annotated``.
+    A parameter is written ``name: Annotated[type, 'help', at_least(0), search(0.01, 1)] = default``; help, range and
+    search space may be left out. ``kind`` is the type without ``None``; ``choices`` are those of a ``Literal``;
+    ``notes`` are whatever else stands in ``Annotated``.
     """
 
     name: str
@@ -96,6 +139,7 @@ class Option(NamedTuple):
     range: Range | None = None
     choices: tuple[Any, ...] = ()
     notes: tuple[Any, ...] = ()
+    search: Search | None = None
 
     def parse(self, text: str, label: str | None = None) -> Any:
         """The value that a text from the command line means; ``label`` names the option in error messages.
@@ -128,6 +172,17 @@ class Option(NamedTuple):
                 if self.kind is int and (self.range is None or self.range.high is None) and float(number) > LARGEST:
                     raise UserError(f'{label}={value} must be at most {LARGEST}')
         return value
+
+    def check_search(self, label: str | None = None) -> None:
+        """Refuse a search space of an option that is no float, or with values that the option may not have."""
+        if self.search is None:
+            return
+        label = _quoted(label or self.name)
+        if not isinstance(self.default, float):
+            raise UserError(f'{label}: only an option whose default is a float has a search space')
+        for value in self.search.among or (self.search.low, self.search.high):
+            if self.range is not None and value not in self.range:
+                raise UserError(f'{label}: the search space ({self.search}) must be {self.range}')
 
     def _example(self) -> str:
         if self.default in (None, '', ()) or self.kind is bool:
@@ -227,8 +282,9 @@ def _option(parameter: inspect.Parameter, hint: Any) -> Option:
         kind = type(choices[0])
     help = next((note for note in notes if isinstance(note, str)), '')
     range = next((note for note in notes if isinstance(note, Range)), None)
-    others = tuple(note for note in notes if not isinstance(note, str | Range))
-    return Option(parameter.name, parameter.default, kind, help, range, choices, others)
+    search = next((note for note in reversed(notes) if isinstance(note, Search)), None)
+    others = tuple(note for note in notes if not isinstance(note, str | Range | Search))
+    return Option(parameter.name, parameter.default, kind, help, range, choices, others, search)
 
 
 def _without_none(hint: Any) -> tuple[Any, tuple]:

@@ -117,6 +117,7 @@ class Registry(MutableMapping[str, Factory]):
                 known = ', '.join(inspect.formatannotation(kind) for kind in KINDS if kind is not Any)
                 kind = inspect.formatannotation(option.kind)
                 raise UserError(f'{self.kind} {name}: {name}.{option.name} is of type {kind}; options are of {known}')
+            option.check_search(f'{name}.{option.name}')
         if origin != BUILT_IN:
             self._refuse_names_of_settings(name, options)
         first = ROLE.sub(r'\1', (inspect.getdoc(factory) or '').split('\n')[0]).replace('``', '')

@@ -57,7 +57,13 @@ def groups_of(kept: results.Predictions) -> list[results.Predictions]:
 def judged(kept: results.Predictions) -> dict[str, list[bool]]:
     """For every pair of groups: is one called better (or worse), by our verdict and by older practice?"""
     groups = groups_of(kept)
-    names = ('verdict on AVG', 'verdict on spread', 'bars of one deviation do not overlap', 'paired t over seeds')
+    names = (
+        'verdict on AVG',
+        'verdict on spread',
+        'bars of one deviation do not overlap',
+        'paired t over seeds',
+        'the larger mean is marked as best',
+    )
     wrong: dict[str, list[bool]] = {name: [] for name in names}
     for pair in zip(groups[::2], groups[1::2], strict=True):
         outcomes = stats.analyse_sample(samples_of(pair, ('one', 'other')).groups).outcomes
@@ -68,6 +74,7 @@ def judged(kept: results.Predictions) -> dict[str, list[bool]]:
         difference = one - other
         t = abs(difference.mean()) / (difference.std(ddof=1) / np.sqrt(GROUP))
         wrong[names[3]].append(bool(t > 2.776445))
+        wrong[names[4]].append(bool(one.mean() != other.mean()))
     return wrong
 
 
@@ -80,7 +87,8 @@ def main(_: list[str]) -> None:
         low, high = wilson(sum(wrong), len(wrong))
         lines[name] = {'wrong': sum(wrong), 'pairs': len(wrong), 'interval': [low, high]}
         print(f'{name}: {sum(wrong)} of {len(wrong)} wrong ({100 * low:.1f} to {100 * high:.1f} %)')
-    facts = {'commit': results.git_commit(), 'rates': lines}
+    trained = results.read_config(out)
+    facts = {'command': trained['command'], 'trained_by_commit': trained['commit'], 'rates': lines}
     (out / 'null_comparison.json').write_text(json.dumps(facts, indent=2) + '\n')
 
 

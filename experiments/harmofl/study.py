@@ -60,7 +60,7 @@ def scores(folder: pathlib.Path) -> tuple[tuple[str, ...], list[Cell]]:
 def foreground(folder: pathlib.Path) -> Cell:
     """Dice without the background in percent, the mean and the deviation (ddof 1) over hospitals."""
     _, metrics = _deployed(folder)
-    each = 100 * np.atleast_1d(metrics.get('group_dice_foreground', metrics['dice_foreground'])['mean'])
+    each = 100 * np.atleast_1d(metrics.get('group_dice', metrics['dice'])['mean'])
     return float(each.mean()), float(each.std(ddof=1)) if len(each) > 1 else float('nan')
 
 

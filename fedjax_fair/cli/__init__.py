@@ -1,4 +1,4 @@
-"""The command line: ``fedjax-fair run|compare|sweep|list|report|data|check-method``.
+"""The command line: ``fedjax-fair run|compare|sweep|tune|list|report|data|check-method``.
 
 ``binary`` is one of these commands as a program, and ``program`` makes a program of one's own with the flags of a run.
 """

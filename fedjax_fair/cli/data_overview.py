@@ -178,9 +178,5 @@ def _print_problems(console: Console, problems: list[Problem]) -> None:
     if not problems:
         console.print('no problems found', style='green')
     for problem in problems:
-        mark, style = ('PROBLEM', 'red') if problem.grave else ('warning', 'yellow')
-        told = f'{problem.times} {problem.what}' if problem.where else problem.what
-        where = ', '.join(problem.where) + ', ...' * (problem.times > len(problem.where) > 0)
-        console.print(
-            f'{mark}: {told}{": " * bool(where)}{where}', style=style, highlight=False, markup=False, soft_wrap=True
-        )
+        style = 'red' if problem.grave else 'yellow'
+        console.print(problem.sentence, style=style, highlight=False, markup=False, soft_wrap=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 from fedjax_fair import plugins
 from fedjax_fair.errors import UserError
-from fedjax_fair.results import FACTS
+from fedjax_fair.results import FACTS, with_former_score
 from fedjax_fair.training.config import NAMES, nested, text_of_options
 
 
@@ -42,6 +42,7 @@ def _json_object(path: str, text: str) -> dict[str, Any]:
 
 
 def _json_words(path: str, values: dict[str, Any]) -> list[str]:
+    values = with_former_score(values, pathlib.Path(path).parent)
     values = nested({name: value for name, value in values.items() if name not in FACTS})
     for name in values:
         if name not in NAMES:

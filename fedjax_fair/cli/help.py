@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fedjax_fair.cli.settings import OUTPUT_FLAGS, OWNERS, grouped_flags
+from fedjax_fair.cli.settings import COMPARED_SEEDS, OUTPUT_FLAGS, OWNERS, TUNING_FLAGS, grouped_flags
 from fedjax_fair.options import Option
 
 HELP = ('--help', '-help', '-h', '--helpshort', '--helpfull')
@@ -30,10 +30,14 @@ def help_text(command: str) -> str:
         return '\n'.join(['flags:', *(help_line(known[name]) for name in SHORT[command])])
     lines = []
     for group, title in TITLES.items():
-        chosen = [one for one in groups[group] if (one.name, command) != ('recipe', 'compare')]
+        chosen = [one for one in groups[group] if one.name != 'recipe' or command not in OWNERS['recipes']]
+        if command == 'compare':
+            chosen = [one._replace(default=COMPARED_SEEDS) if one.name == 'seeds' else one for one in chosen]
         lines += [f'{title}:', *map(help_line, chosen), '']
+    if command == 'tune':
+        lines += ['tuning:', *map(help_line, TUNING_FLAGS), '']
     lines.append('files and output:')
-    lines += [help_line(one) for one in OUTPUT_FLAGS if OWNERS.get(one.name, command) == command]
+    lines += [help_line(one) for one in OUTPUT_FLAGS if command in OWNERS.get(one.name, (command,))]
     return '\n'.join([*lines, '', 'hyper-parameters of a recipe are written --recipe.key=value; see fedjax-fair list'])
 
 

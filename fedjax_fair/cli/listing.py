@@ -36,7 +36,13 @@ def as_json() -> str:
 
 def _recipe(item: Item) -> dict[str, Any]:
     options = {
-        name: {'default': one.default, 'help': one.help, 'range': str(one.range or ''), 'choices': one.choices}
+        name: {
+            'default': one.default,
+            'help': one.help,
+            'range': str(one.range or ''),
+            'choices': one.choices,
+            'search': str(one.search or ''),
+        }
         for name, one in item.options.items()
     }
     hyper = {name: one.default for name, one in item.options.items()}
@@ -80,6 +86,9 @@ def _explanation(title: str, item: Item) -> str:
     lines = [f'{item.written} ({title.removesuffix("s")}{_from(item)})', '', item.documentation or item.about]
     for number, option in enumerate(item.options.values()):
         lines += [''] * (number == 0) + [f'  {_flag(title, item, option)}{f": {option.help}" if option.help else ""}']
+    if title == 'recipes':
+        rate = setting_options()['lr']
+        lines += ['', f'  and of every recipe --{rate.name}={rate.default}{_allowed(rate)}']
     if title == 'sources' and item.own:
         lines += ['', '  with --source_options=NAME=VALUE,...:']
         lines += [f'    {option.name}{f": {option.help}" if option.help else ""}' for option in item.own.values()]
@@ -104,9 +113,9 @@ def _flag(title: str, item: Item, option: Option) -> str:
 
 
 def _allowed(option: Option) -> str:
-    if option.choices:
-        return f' (one of {", ".join(map(str, option.choices))})'
-    return f' ({option.range})' if option.range else ''
+    told = [f'one of {", ".join(map(str, option.choices))}'] if option.choices else [str(option.range or '')]
+    told.append(f'tuned over {option.search}' if option.search else '')
+    return f' ({"; ".join(filter(None, told))})' if any(told) else ''
 
 
 def _shown(value: Any) -> str:

@@ -1,11 +1,13 @@
-"""The commands ``fedjax-fair run|compare|sweep|list|report|data|check-method``."""
+"""The commands ``fedjax-fair run|compare|sweep|tune|list|report|data|check-method``."""
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import pathlib
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from absl import app, flags, logging
 from rich.console import Console
@@ -17,12 +19,23 @@ from fedjax_fair.cli.help import HELP, help_text
 from fedjax_fair.cli.mistakes import fail, one_line, reader_may_leave
 from fedjax_fair.errors import UserError
 from fedjax_fair.options import Option
-from fedjax_fair.report import load_runs, make_table, to_rich, write_report
+from fedjax_fair.report import (
+    frontier_text,
+    head_of,
+    load_runs,
+    make_table,
+    remarks_of,
+    to_rich,
+    tuning_text,
+    write_report,
+)
 from fedjax_fair.results import point_name
-from fedjax_fair.training import Config, Interrupted, use_compilation_cache, use_host_devices
+from fedjax_fair.training import Config, Interrupted, run_data_seeds, use_compilation_cache, use_host_devices
 from fedjax_fair.training import compare as run_all
 from fedjax_fair.training import run as train
+from fedjax_fair.training import tune as search
 from fedjax_fair.training.grid import grid_points
+from fedjax_fair.training.tuning import FINAL, tuned_folder
 
 DEFAULT_RECIPES = 'fedavg,fedprox,scaffold,qfedavg,fedadam'
 
@@ -30,8 +43,14 @@ DEFAULT_RECIPES = 'fedavg,fedprox,scaffold,qfedavg,fedadam'
 def run(values: flags.FlagValues, hyper: dict[str, str]) -> None:
     """Run one recipe and write its results and report."""
     config = settings.config_of(values, hyper)
-    out = _out(values, 'run', config)
-    _train(config, out, values)
+    out, data_seeds = _out(values, 'run', config), settings.data_seeds_of(values)
+    if data_seeds is None:
+        _train(config, out, values)
+    elif values.profile:
+        raise UserError('`profile` traces one run; leave out `data_seeds`')
+    else:
+        _start(config)
+        run_data_seeds(config, out, data_seeds, **_how(values))
     _show([out], out)
 
 
@@ -40,10 +59,18 @@ def compare(values: flags.FlagValues, hyper: dict[str, str]) -> None:
     recipes = (values.recipes or DEFAULT_RECIPES).split(',')
     config = settings.config_of(values, hyper)
     out = _out(values, 'compare', config)
-    use_host_devices(config.devices)
-    use_compilation_cache()
-    run_all(config, recipes, out, resume=values.resume, overwrite=values.overwrite, quiet=values.quiet)
+    if not values['seeds'].present:
+        config = dataclasses.replace(config, seeds=_compared_seeds(out, recipes, values.resume))
+    _start(config)
+    frontiers, data_seeds = settings.grid_of(values.frontier, 'frontier'), settings.data_seeds_of(values)
+    run_all(config, recipes, out, frontiers=frontiers, data_seeds=data_seeds, **_how(values))
     _show([out / recipe for recipe in recipes], out)
+
+
+def _compared_seeds(out: pathlib.Path, recipes: Sequence[str], resume: bool) -> tuple[int, ...]:
+    """Five seeds, or those with which a comparison to resume was started."""
+    started = [out / recipe for recipe in recipes if resume and results.holds_run(out / recipe)]
+    return Config.of_run(started[0]).seeds if started else settings.COMPARED_SEEDS
 
 
 def sweep(values: flags.FlagValues, hyper: dict[str, str]) -> None:
@@ -54,7 +81,18 @@ def sweep(values: flags.FlagValues, hyper: dict[str, str]) -> None:
     config, points = settings.config_of(values, hyper), grid_points(grid)
     out = _out(values, 'sweep', config)
     _train(config, out, values, points)
-    _show([out / point_name(point) for point in points], out)
+    _show([out / point_name(point) for point in points], out, swept=True)
+
+
+def tune(values: flags.FlagValues, hyper: dict[str, str]) -> None:
+    """Tune recipes with the same budget on validation data, then compare them as given and as tuned."""
+    recipes = (values.recipes or DEFAULT_RECIPES).split(',')
+    config = settings.config_of(values, hyper)
+    out = _out(values, 'tune', config)
+    _start(config)
+    search(config, recipes, out, **settings.tuning_of(values), **_how(values))
+    finals = [out / FINAL / recipe for recipe in recipes]
+    _show([folder for final in finals for folder in (final, tuned_folder(final))], out)
 
 
 def list_(values: flags.FlagValues, hyper: dict[str, str]) -> None:
@@ -70,16 +108,18 @@ def report(values: flags.FlagValues, hyper: dict[str, str]) -> None:
     if values.out is None or not pathlib.Path(values.out).is_dir():
         raise UserError(f'`out`={values.out} must be a directory with results')
     out = pathlib.Path(values.out)
-    folders = sorted(path.parent for path in out.rglob(results.SUMMARY))
-    if not folders:
-        raise UserError(f'`out`={out} holds no finished run (no {results.SUMMARY})')
-    _show(folders, out)
+    runs, left_out = results.load_readable(results.run_folders(out))
+    if not runs:
+        why = f': {left_out[0].sentence}' if left_out else f' (no {results.SUMMARY})'
+        raise UserError(f'`out`={out} holds no finished run{why}')
+    _show([run.path for run in runs], out, left_out, swept=(out / results.SWEEP).exists())
 
 
 COMMANDS: dict[str, Callable[[flags.FlagValues, dict[str, str]], int | None]] = {
     'run': run,
     'compare': compare,
     'sweep': sweep,
+    'tune': tune,
     'list': list_,
     'report': report,
     'check-method': check_method,
@@ -184,23 +224,41 @@ def _out(values: flags.FlagValues, command: str, config: Config) -> pathlib.Path
     return pathlib.Path(values.out or f'runs/{command}-{name}')
 
 
-def _train(config: Config, out: pathlib.Path, values: flags.FlagValues, points: Sequence[dict] = ({},)) -> None:
+def _start(config: Config) -> None:
     use_host_devices(config.devices)
     use_compilation_cache()
-    train(
-        config,
-        out,
-        points=points,
-        resume=values.resume,
-        overwrite=values.overwrite,
-        quiet=values.quiet,
-        profiled=values.profile,
-    )
 
 
-def _show(folders: Sequence[pathlib.Path], out: pathlib.Path) -> None:
+def _train(config: Config, out: pathlib.Path, values: flags.FlagValues, points: Sequence[dict] = ({},)) -> None:
+    _start(config)
+    train(config, out, points=points, profiled=values.profile, **_how(values))
+
+
+def _how(values: flags.FlagValues) -> dict[str, Any]:
+    return {name: getattr(values, name) for name in ('resume', 'overwrite', 'quiet')}
+
+
+def _show(
+    folders: Sequence[pathlib.Path],
+    out: pathlib.Path,
+    left_out: Sequence[results.LeftOut] = (),
+    swept: bool = False,
+) -> None:
+    """Print the table with what it is about above it and remarks below it, and write the report."""
     console = Console()
     if not console.is_terminal:  # a file or a pipe has room for all columns
         console = Console(width=240)
-    console.print(to_rich(make_table(load_runs(folders)), width=console.width))
-    print(f'report: {write_report(folders, out)}')
+    if tuned := tuning_text(out):
+        print(tuned)
+    runs = load_runs(folders)
+    _print_lines(console, head_of(runs))
+    console.print(to_rich(make_table(runs, swept), width=console.width))
+    _print_lines(console, [*remarks_of(runs), *(run.sentence for run in left_out)])
+    if curves := frontier_text(out):
+        print(curves)
+    print(f'report: {write_report(folders, out, left_out, swept)}')
+
+
+def _print_lines(console: Console, lines: Sequence[str]) -> None:
+    for line in lines:
+        console.print(line, highlight=False, markup=False, soft_wrap=True)

@@ -13,8 +13,9 @@ from absl import flags
 from fedjax_fair import plugins
 from fedjax_fair.cli.flag_files import config_words
 from fedjax_fair.errors import UserError
-from fedjax_fair.options import Option
+from fedjax_fair.options import Option, options_of
 from fedjax_fair.training.config import Config, flags_of_settings
+from fedjax_fair.training.tuning import TUNING_OPTIONS, tune
 
 HYPER = re.compile(r'--([a-z0-9_]+\.[a-z0-9_]+)(?:=(.*))?$', re.DOTALL)
 PLUGIN = '--plugin='
@@ -31,12 +32,27 @@ OUTPUT_FLAGS = (
     Option('overwrite', False, bool, 'delete the results in --out first'),
     Option('quiet', False, bool, 'no progress display'),
     Option('recipes', None, str, 'recipes separated by commas'),
+    Option(
+        'frontier', (), TEXTS, 'name=v1,v2,... such as fedism.q=0,1,5: mean against worst over these values; repeatable'
+    ),
+    Option('data_seeds', (), tuple[int, ...], 'seeds of the data in place of --data_seed, each a run of its own'),
     Option('grid', (), TEXTS, 'name=v1,v2,... such as lr=0.1,0.2; repeat the flag for a product'),
     Option('json', False, bool, 'machine-readable output'),
     Option('name', None, str, 'what to explain with its options: a recipe, a model, a scenario, ...'),
     Option('profile', False, bool, 'trace one round into OUT/profile and show its longest operations'),
 )
-OWNERS = {'recipes': 'compare', 'grid': 'sweep', 'json': 'list', 'name': 'list', 'profile': 'run'}  # one reads the flag
+TUNING_FLAGS = tuple(one for name, one in options_of(tune).items() if name in TUNING_OPTIONS)
+OWNERS: dict[str, tuple[str, ...]] = {  # the commands that read a flag; all commands read the others
+    'recipes': ('compare', 'tune'),
+    'data_seeds': ('run', 'compare'),
+    'frontier': ('compare',),
+    'grid': ('sweep',),
+    'json': ('list',),
+    'name': ('list',),
+    'profile': ('run',),
+    **{one.name: ('tune',) for one in TUNING_FLAGS},
+}
+COMPARED_SEEDS = (0, 1, 2, 3, 4)  # of compare, unless it is given others: fewer decide next to nothing
 ALIASES = {'seed': 'seeds', 'clients': 'num_clients'}
 ARGUMENTS = {'list': 'name', 'check-method': 'plugin'}  # the flag that a command's argument stands for
 _DEFINE = {bool: flags.DEFINE_boolean, TEXTS: flags.DEFINE_multi_string}  # all others are texts that options parse
@@ -54,7 +70,7 @@ def grouped_flags() -> dict[str, list[Option]]:
 def all_flags() -> dict[str, Option]:
     """Every flag by name; an option of data that has the name of another flag is refused."""
     settings = {one.name: one for group in grouped_flags().values() for one in group}
-    others = {one.name: one for one in OUTPUT_FLAGS}
+    others = {one.name: one for one in (*OUTPUT_FLAGS, *TUNING_FLAGS)}
     for name in settings:
         if name in others or name in ALIASES:
             raise UserError(
@@ -150,11 +166,11 @@ def parse(words: Sequence[str], values: flags.FlagValues, command: str = 'run') 
         rest = values(['fedjax-fair', *plain])
     except flags.Error as error:
         raise UserError(' '.join(str(error).split())) from None
-    for name, owner in OWNERS.items():
-        if values[name].present and command != owner:
-            raise UserError(f'`{name}` is a flag of {owner}, not of {command}')
-    if command == 'compare' and any(w.partition('=')[0] == '--recipe' for w in words):
-        raise UserError('compare takes --recipes=A,B,..., not --recipe')
+    for name, owners in OWNERS.items():
+        if values[name].present and command not in owners:
+            raise UserError(f'`{name}` is a flag of {" and ".join(owners)}, not of {command}')
+    if command in OWNERS['recipes'] and any(w.partition('=')[0] == '--recipe' for w in words):
+        raise UserError(f'{command} takes --recipes=A,B,..., not --recipe')
     if len(rest) > 1:
         raise UserError(f'unexpected argument {rest[1]!r}; flags are written --name=value')
     return hyper
@@ -178,15 +194,26 @@ def _value(option: Option, values: flags.FlagValues) -> Any:
     return option._replace(range=None).parse(value) if parses else value
 
 
-def grid_of(specs: Sequence[str]) -> dict[str, list[float]]:
-    """``['fedprox.mu=0,0.1']`` as ``{'fedprox.mu': [0.0, 0.1]}``."""
+def tuning_of(values: flags.FlagValues) -> dict[str, Any]:
+    """The options of :func:`~fedjax_fair.training.tune` that the flags give."""
+    given = {one.name: getattr(values, one.name) for one in TUNING_FLAGS}
+    return {one.name: one.parse(text) if isinstance(text := given[one.name], str) else text for one in TUNING_FLAGS}
+
+
+def data_seeds_of(values: flags.FlagValues) -> tuple[int, ...] | None:
+    """The data seeds that are asked for; None where the run has one."""
+    return _value(all_flags()['data_seeds'], values) if values['data_seeds'].present else None
+
+
+def grid_of(specs: Sequence[str], flag: str = 'grid') -> dict[str, list[float]]:
+    """``['fedprox.mu=0,0.1']`` as ``{'fedprox.mu': [0.0, 0.1]}``; ``flag`` is where they were written."""
     grid = {}
     for spec in specs:
         name, _, text = spec.partition('=')
         if name in grid:
-            raise UserError(f'`grid`={spec}: {name} is given twice')
+            raise UserError(f'`{flag}`={spec}: {name} is given twice')
         try:
             grid[name] = [float(v) for v in text.split(',')]
         except ValueError:
-            raise UserError(f'`grid`={spec} must be written name=v1,v2,... with numbers') from None
+            raise UserError(f'`{flag}`={spec} must be written name=v1,v2,... with numbers') from None
     return grid

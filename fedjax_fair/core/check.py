@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from fedjax_fair.core.cohort import OPTIMIZER_ROW
 from fedjax_fair.core.local import Local
 from fedjax_fair.core.method import Method, Phase, Stage
 from fedjax_fair.core.training_set import SERVICES
 from fedjax_fair.errors import UserError
 from fedjax_fair.options import not_one_of
 
-OPTIMIZER_ROW = 'local_optimizer'  # client rows of the engine itself: optimiser states that are kept
 SINGLE = {
     'reduce': 'combine the updates',
     'serve': 'make the model that is served',

@@ -14,6 +14,8 @@ from fedjax_fair.core.method import Context, Measured, View
 from fedjax_fair.core.spec import ClientData, Spec
 from fedjax_fair.core.types import Array, Cohort, FedState, PyTree, Run, Variables, default_float
 
+OPTIMIZER_ROW = 'local_optimizer'  # client rows of the engine itself: optimiser states that are kept
+
 
 class Arranged(NamedTuple):
     """A cohort padded to whole chunks and dealt out by length, with each client's examples and steps."""

@@ -13,7 +13,6 @@ import optax
 
 from fedjax_fair.core import check, client, server, tree
 from fedjax_fair.core import cohort as cohorts
-from fedjax_fair.core.check import OPTIMIZER_ROW
 from fedjax_fair.core.client_map import (
     ClientMap,
     device_memory,
@@ -23,10 +22,12 @@ from fedjax_fair.core.client_map import (
     resolve,
     within_memory,
 )
-from fedjax_fair.core.cohort import Own, Shared
-from fedjax_fair.core.evaluate import make_evaluate, predict
+from fedjax_fair.core.cohort import OPTIMIZER_ROW, Own, Shared
+from fedjax_fair.core.evaluate import make_evaluate, personalises, predict
+from fedjax_fair.core.idle import Setting
 from fedjax_fair.core.local import Local, checked_local, examples_paid, make_optimizer, rate
 from fedjax_fair.core.method import Measured, Method, View
+from fedjax_fair.core.passes import count_passes
 from fedjax_fair.core.spec import Spec
 from fedjax_fair.core.types import (
     Algorithm,
@@ -81,7 +82,8 @@ def build(
       ``rows``: how many client rows the state holds, by default one for every client),
       ``round(state, cohort, rng)``, ``evaluate(state, tests, ...)``, ``predict(state, x)``, the logits of the global
       model, and ``measure(state, cohort, fn, *more)``, what ``fn(ctx, *more)`` finds at every client that took the
-      model home, by client number. ``round`` is meant to be jitted with the state donated; it never leaves the device.
+      model home, by client number. ``passes(label)`` counts how often a client runs the network (``label``: of one
+      example). ``round`` is meant to be jitted with the state donated; it never leaves the device.
     """
     spec, facts = _specify(model, task, methods, sizes, example, local, rounds, preprocess, augment, outliers)
     client_map = within_memory(resolve(client_map), facts['model_bytes'], spec.run.num_clients, device_memory())
@@ -92,6 +94,7 @@ def build(
     facts |= {'client_map': client_map.describe(), 'stacked': needs_stack(spec.methods)}
     facts['serves'] = next((m.name for m in spec.methods if m.serve is not None), None)
     facts['methods'] = tuple(m.name for m in spec.methods)
+    facts['headline'] = 'deployed' if personalises(spec.methods) else 'global'
 
     def init(rng: Array, start: dict | None = None, rows: int | None = None) -> FedState:
         count = spec.run.num_clients if rows is None else rows
@@ -105,6 +108,7 @@ def build(
         measure=lambda state, cohort, fn, *more: _measure(spec, client_map, state, cohort, fn, more),
         run=spec.run,
         facts=facts,
+        passes=lambda label: count_passes(spec, lambda: _init(spec, optimizer, jax.random.key(0), {}, 1), label),
     )
 
 
@@ -156,7 +160,15 @@ def _specify(
         outliers=outliers,
         only_size=lengths.pop() if len(lengths) == 1 else None,
     )
-    return spec, {'score': task.score, 'fixed_by': fixed_by, 'local': local, 'model_bytes': tree.num_bytes(shapes)}
+    told = {'score': task.score, 'fixed_by': fixed_by, 'local': local, 'setting': _setting(spec, shapes)}
+    return spec, {**told, 'model_bytes': tree.num_bytes(shapes)}
+
+
+def _setting(spec: Spec, shapes: PyTree) -> Setting:
+    """What methods are asked about before a run, see :mod:`fedjax_fair.core.idle`."""
+    sizes, where = np.unique(spec.run.sizes, return_inverse=True)
+    steps = np.array([int(spec.steps(int(n))) for n in sizes])
+    return Setting(spec.run, shapes, spec.local, steps[where])
 
 
 def _init(spec: Spec, optimizer: optax.GradientTransformation, rng: Array, start: dict, rows: int) -> FedState:
@@ -285,7 +297,7 @@ def _commit(
 
 
 def _work(spec: Spec, client_map: ClientMap, arranged: cohorts.Arranged, sent: client.Sent) -> dict[str, Array]:
-    """Steps and examples trained on, and examples paid for: a chunk costs as much as its longest client."""
+    """Steps, examples trained on and held, and examples paid for: a chunk costs as much as its longest client."""
     n, steps = arranged.n, arranged.steps
     chunk = client_map.chunk or n.shape[0]
     longest = jnp.max(n.reshape(-1, chunk), 1)
@@ -293,6 +305,7 @@ def _work(spec: Spec, client_map: ClientMap, arranged: cohorts.Arranged, sent: c
     return {
         'steps': jnp.sum(steps),
         'examples': jnp.sum(sent.examples),
+        'examples_held': jnp.sum(n).astype(steps.dtype),
         'examples_paid': chunk * jnp.sum(paid).astype(steps.dtype),
     }
 

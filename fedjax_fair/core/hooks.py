@@ -12,11 +12,21 @@ from typing import TYPE_CHECKING, Protocol
 from fedjax_fair.core.types import Array, Batch, PyTree, Run, Variables
 
 if TYPE_CHECKING:
+    from fedjax_fair.core.idle import Effect, Setting
     from fedjax_fair.core.method import Aux, Context, View
 
 Reported = Mapping[str, PyTree]  # what one method reports, by name
 
-# --- state -----------------------------------------------------------------------------------------------------------
+# --- before the first round ------------------------------------------------------------------------------------------
+
+
+class Idle(Protocol):
+    """When a run is prepared: why the method changes nothing in this setting, or is no more than a simpler recipe.
+
+    The run tells it to the user. None means that the method acts. Options have values here and are never traced.
+    """
+
+    def __call__(self, setting: Setting, /) -> Effect | None: ...
 
 
 class Init(Protocol):

@@ -231,13 +231,13 @@ def train(ctx: Context, local: Local, phase: Phase, state: Trained, *, final: bo
     bound = num_steps(local, phase, spec.only_size) if known else shared_max(steps)
     last = last_batch(local, phase, spec.only_size)
     if last is None:
-        return jax.lax.fori_loop(0, bound, body, state)
+        return spec.loop(0, bound, body, state)
 
     def epoch(number, state):
         end = (number + 1) * batches - 1
-        return body(end, jax.lax.fori_loop(number * batches, end, body, state), last)
+        return body(end, spec.loop(number * batches, end, body, state), last)
 
-    return jax.lax.fori_loop(0, jax.lax.div(bound, batches), epoch, state)
+    return spec.loop(0, jax.lax.div(bound, batches), epoch, state)
 
 
 def _zero_frozen(trainable: PyTree, values: PyTree) -> PyTree:

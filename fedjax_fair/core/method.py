@@ -101,7 +101,8 @@ class Method(NamedTuple):
     ignores_weights: bool = False
     whole: bool = False
     broadcasts: bool = False
-    # state
+    # before the first round
+    idle: hooks.Idle | None = None
     init: hooks.Init | None = None
     # client
     download: hooks.Download | None = None

@@ -37,7 +37,10 @@ class ClientData(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Spec:
-    """What ``build`` fixed: everything about an algorithm that is not data."""
+    """What ``build`` fixed: everything about an algorithm that is not data.
+
+    ``loop`` repeats the steps of local training; whoever counts what a step costs takes one.
+    """
 
     model: Model
     task: Task
@@ -50,6 +53,7 @@ class Spec:
     outliers: Outliers | None
     only_size: int | None
     eval_batch_size: int = 128
+    loop: Callable[..., PyTree] = jax.lax.fori_loop
 
     @property
     def smallest(self) -> int:

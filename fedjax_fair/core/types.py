@@ -6,10 +6,13 @@ import dataclasses
 import functools
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import numpy as np
+
+if TYPE_CHECKING:
+    from fedjax_fair.core.passes import Passes
 
 PyTree = Any
 Array = jax.Array
@@ -60,7 +63,8 @@ class Task(NamedTuple):
     ``record(logits, y)`` gives per-example facts ``[B, ...]`` and ``metrics(records, y, mask)`` turns the facts of a
     whole test set into a dict of arrays, of which ``score`` is the one that fairness is about (higher is better).
     ``predict(logits)`` gives what ``y`` should be, ``tally(y, mask)`` how often every class occurs, ``[K]``.
-    ``kept`` are the records of which a run keeps what every test example got, and their names in its file.
+    ``kept`` are the records of which a run keeps what every test example got, and their names in its file. ``about``
+    says in words what the score is, where its name does not.
     """
 
     name: str
@@ -72,6 +76,7 @@ class Task(NamedTuple):
     tally: Callable[[Array, Array], Array]
     score: str = 'accuracy'
     kept: Mapping[str, str] = MappingProxyType({})
+    about: str = ''
 
 
 # --- data ------------------------------------------------------------------------------------------------------------
@@ -175,3 +180,4 @@ class Algorithm(NamedTuple):
     measure: Callable[..., PyTree]
     run: Run
     facts: dict[str, Any]
+    passes: Callable[[Any], Passes]

@@ -33,12 +33,13 @@ Task = Annotated[str, TASK_HELP]
 ImageSize = Annotated[int, 'side to which images are resized', at_least(1)]
 NpzKeys = Annotated[str, 'names of arrays, such as site:hospital,patient:case,split:- (- for none)']
 SourceOptions = Annotated[str, 'options of the source, such as label=dx,site=hospital']
-UNDECIDED: dict[str, Any] = {
+UNDECIDED: dict[str, Any] = {  # what an option has that factories declare differently
     'default': None,
     'choices': (),
     'range': None,
     'kind': Any,
-}  # what factories declare differently
+    'search': None,
+}
 
 
 def given(options: Mapping[str, Any], declared: Mapping[str, Option] = types.MappingProxyType({})) -> dict[str, Any]:

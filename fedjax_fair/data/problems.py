@@ -13,12 +13,14 @@ from typing import NamedTuple
 import numpy as np
 
 from fedjax_fair.data.duplicates import constant, digests, nearly_equal
+from fedjax_fair.data.federation import Federation
 from fedjax_fair.data.pool import Pool
 from fedjax_fair.data.pool_overview import class_names, counts_of_classes, counts_of_sites, value_range
 
 DARK = 32  # values below which images of bytes are mentioned
 FEW = 5  # training examples of a class below which it is mentioned
 NAMED = 5  # places that a problem tells of
+TRAINED_AND_TESTED = 'patients are both trained on and tested'
 
 
 class Problem(NamedTuple):
@@ -28,6 +30,17 @@ class Problem(NamedTuple):
     times: int
     where: tuple[str, ...]
     grave: bool = False
+
+    @property
+    def sentence(self) -> str:
+        """What users are told.
+
+        >>> Problem('patients are both trained on and tested', 7, ('a and b',), grave=True).sentence
+        'PROBLEM: 7 patients are both trained on and tested: a and b, ...'
+        """
+        told = f'{self.times} {self.what}' if self.where else self.what
+        where = ', '.join(self.where) + ', ...' * (self.times > len(self.where) > 0)
+        return f'{"PROBLEM" if self.grave else "warning"}: {told}{": " * bool(where)}{where}'
 
 
 def _problems(what: str, where: Sequence[str], grave: bool = False) -> list[Problem]:
@@ -92,7 +105,7 @@ def divided_patients(pool: Pool) -> list[Problem]:
     both = _apart(pool, pool.patient_of, pool.held_out)
     sites = [] if pool.site_of is None else _apart(pool, pool.patient_of, pool.site_of, pool.site_of >= 0)
     return [
-        *_problems('patients are both trained on and tested', both, grave=True),
+        *_problems(TRAINED_AND_TESTED, both, grave=True),
         *_problems('patients have examples of several sites', sites),
     ]
 
@@ -105,6 +118,35 @@ def _apart(pool: Pool, patient_of: np.ndarray, value: np.ndarray, counts: np.nda
     _, seen = np.unique(number[other], return_index=True)
     pairs = [(rows[first[number[k]]], rows[k]) for k in np.sort(other[seen])]
     return [f'{pool.name(a)} and {pool.name(b)}' for a, b in pairs]
+
+
+def patients_of_several(federation: Federation) -> list[Problem]:
+    """Patients of a federation that are both trained on and tested, or that several clients train on."""
+    if federation.patient_of is None:
+        return []
+    held = np.arange(federation.index.shape[1]) < federation.sizes[:, None]
+    clients = _places(federation.patient_of[federation.index[held]], np.nonzero(held)[0])
+    sets: dict[int, list[int]] = {}
+    if federation.test_patient_of is not None:
+        mask = np.asarray(federation.tests.mask)
+        sets = _places(federation.test_patient_of[mask], np.nonzero(mask)[0])
+    names = federation.tests.names
+    both = [
+        f'patient {p} of client {own[0]}, in test set {names[sets[p][0]]}' for p, own in clients.items() if p in sets
+    ]
+    several = [f'patient {p} of clients {own[0]} and {own[1]}' for p, own in clients.items() if len(own) > 1]
+    return [
+        *_problems(TRAINED_AND_TESTED, both, grave=True),
+        *_problems('patients are trained on by several clients', several),
+    ]
+
+
+def _places(patients: np.ndarray, places: np.ndarray) -> dict[int, list[int]]:
+    """The different places of every patient, in order."""
+    found: dict[int, list[int]] = {}
+    for patient, place in np.unique(np.stack([patients, places], 1), axis=0).tolist():
+        found.setdefault(patient, []).append(place)
+    return found
 
 
 def dark_images(pool: Pool) -> list[Problem]:

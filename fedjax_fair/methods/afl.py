@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -11,9 +11,9 @@ import optax
 from fedjax_fair.core.method import Method, View
 from fedjax_fair.core.training_set import AFTER
 from fedjax_fair.core.types import Array, PyTree, Run, Variables, default_float
-from fedjax_fair.methods.weighting import keep_on_server
+from fedjax_fair.methods.weighting import equal_votes_at_zero, keep_on_server
 from fedjax_fair.ops import project_simplex
-from fedjax_fair.options import NonNegative, Share
+from fedjax_fair.options import NonNegative, Share, search
 from fedjax_fair.registry import register
 
 MEASURED = {'global': 'loss', 'local': 'local_loss'}
@@ -21,7 +21,7 @@ MEASURED = {'global': 'loss', 'local': 'local_loss'}
 
 @register.recipe
 def afl(
-    gamma: NonNegative = 0.01,
+    gamma: Annotated[NonNegative, search(0.001, 1, log=True)] = 0.01,
     average: bool = False,
     floor: Share = 0.0,
     restart: bool = False,
@@ -59,6 +59,7 @@ def afl(
             'afl',
             init=init,
             measures=(measured,),
+            idle=None if average else equal_votes_at_zero(gamma, 'gamma'),
             needs_all=measured in AFTER and not lagged,
             score=score,
             commit=keep_on_server(lambda view: (climbed(view), _sum_of_models(view, average))),

@@ -7,20 +7,25 @@ from typing import Any, Literal
 
 from fedjax_fair.core.method import Method
 from fedjax_fair.methods.fedtilt import tilted_server
-from fedjax_fair.methods.personal import personal
-from fedjax_fair.options import NonNegative
+from fedjax_fair.methods.personal import Pull, personal
 from fedjax_fair.registry import register
 
+
+def _uniform_mean() -> list[Method]:
+    """Of updates; it is what Ditto asks for, so that nobody is told that it changes nothing."""
+    return [method._replace(idle=None) for method in tilted_server()]
+
+
 AGGREGATES: dict[str, tuple[dict[str, Any], Callable[[], list[Method]]]] = {  # of the personal model; of the server
-    'no': ({}, tilted_server),
-    'served': ({'serve': 'v'}, tilted_server),
+    'no': ({}, _uniform_mean),
+    'served': ({'serve': 'v'}, _uniform_mean),
     'fed_back': ({'upload': 'v'}, list),
 }
 
 
 @register.recipe
 def ditto(
-    mu: NonNegative = 1.0, implicit: bool = False, aggregate: Literal['no', 'served', 'fed_back'] = 'no'
+    mu: Pull = 1.0, implicit: bool = False, aggregate: Literal['no', 'served', 'fed_back'] = 'no'
 ) -> list[Method]:
     """Ditto: the uniform mean of local models, and a :func:`personal` model near it for every client.
 

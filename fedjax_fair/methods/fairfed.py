@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import jax.numpy as jnp
 
 from fedjax_fair.core.hooks import Reported
+from fedjax_fair.core.idle import Effect, Setting
 from fedjax_fair.core.method import Context, Method, View
 from fedjax_fair.core.types import Array
 from fedjax_fair.methods.weighting import keep_rows, log_of, no_weight_yet
-from fedjax_fair.options import NonNegative
+from fedjax_fair.options import NonNegative, search
 from fedjax_fair.registry import register
 
 
 @register.recipe
-def fairfed(beta: NonNegative = 1.0, fixed: bool = False) -> list[Method]:
+def fairfed(beta: Annotated[NonNegative, search(0.05, 5, log=True)] = 1.0, fixed: bool = False) -> list[Method]:
     """FairFed: weights move away from clients whose accuracy is far from the federation's.
 
     ``w_k <- max(w_k - beta (d_k - mean d), 0)``, normalised, from ``w_k = n_k / n``. ``d_k = a_k (1 - n_k / n)`` as
@@ -31,9 +34,13 @@ def fairfed(beta: NonNegative = 1.0, fixed: bool = False) -> list[Method]:
         new = jnp.maximum(view.rows - beta * (away - view.mean(away)), 0)
         return view.shares(jnp.where(view.rows < 0, share, new))
 
+    def idle(setting: Setting) -> Effect | None:
+        return setting.by_examples('beta is 0') if beta == 0 and setting.everybody else None
+
     return [
         Method(
             'fairfed',
+            idle=idle,
             init=no_weight_yet,
             probe=_probe,
             score=log_of(moved),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fedjax_fair.core.idle import Effect, Setting
 from fedjax_fair.core.method import Method
 from fedjax_fair.methods.weighting import one_vote_each
 from fedjax_fair.registry import register
@@ -25,4 +26,10 @@ def uniform() -> list[Method]:
     ``W+ = W + mean_k (w_k - W)``. Beside methods with scores of their own it only removes ``log n``, which none of them
     adds.
     """
-    return [Method('uniform', score=one_vote_each)]
+    return [Method('uniform', idle=_idle, score=one_vote_each)]
+
+
+def _idle(setting: Setting) -> Effect | None:
+    if setting.weighed:
+        return Effect('another method weighs the clients')
+    return Effect('all clients have the same number of training examples') if setting.equal_sizes else None

@@ -9,10 +9,13 @@ import jax.numpy as jnp
 
 from fedjax_fair.core import tree
 from fedjax_fair.core.hooks import Reported
+from fedjax_fair.core.idle import Effect, Setting
 from fedjax_fair.core.method import Context, Method, Stage, View
 from fedjax_fair.core.types import PyTree, Run, Variables
 from fedjax_fair.errors import UserError
 from fedjax_fair.registry import register
+
+NO_BATCH_NORM = 'the network has no batch normalisation that keeps statistics; norm=batch gives it one'
 
 
 def at_home(name: str, choose: Callable[[Variables], set[str]]) -> Method:
@@ -40,9 +43,13 @@ def at_home(name: str, choose: Callable[[Variables], set[str]]) -> Method:
         now = tree.pick(view.variables, set(clients))
         return tree.put(view.variables, tree.select(some, {k: mean[k] for k in now}, now))
 
+    def idle(setting: Setting) -> Effect | None:
+        return None if choose(setting.variables) else Effect(NO_BATCH_NORM)
+
     return Method(
         name,
         stage=Stage.OWN,
+        idle=idle,
         init=init,
         download=own,
         upload=withheld,

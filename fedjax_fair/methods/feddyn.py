@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import jax.numpy as jnp
 import optax
@@ -13,7 +13,7 @@ from fedjax_fair.core.method import Aux, Context, Method, View
 from fedjax_fair.core.types import Array, Batch, PyTree, Run, Variables, default_float
 from fedjax_fair.methods.weighting import keep_on_server, one_vote_each
 from fedjax_fair.methods.wrappers import plus
-from fedjax_fair.options import NonNegative
+from fedjax_fair.options import NonNegative, search
 from fedjax_fair.registry import register
 
 
@@ -26,7 +26,9 @@ STRENGTHS: dict[str, Callable[[Context, Any], Any]] = {'equal': lambda ctx, alph
 
 
 @register.recipe
-def feddyn(alpha: NonNegative = 0.01, scale: Literal['equal', 'sizes'] = 'equal') -> list[Method]:
+def feddyn(
+    alpha: Annotated[NonNegative, search(0.001, 1, log=True)] = 0.01, scale: Literal['equal', 'sizes'] = 'equal'
+) -> list[Method]:
     """FedDyn: local objectives are corrected by what a client and the federation drifted so far.
 
     With ``H_m`` the sum of client ``m``'s updates so far, it minimises

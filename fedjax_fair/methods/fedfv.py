@@ -12,12 +12,12 @@ from fedjax_fair.core.tree import weighted_sum
 from fedjax_fair.core.types import Array, PyTree, Run, Variables
 from fedjax_fair.methods.weighting import one_vote_each
 from fedjax_fair.ops import gram, leave_out, project_conflicts
-from fedjax_fair.options import Share, at_least
+from fedjax_fair.options import Share, at_least, search
 from fedjax_fair.registry import register
 
 
 @register.recipe
-def fedfv(alpha: Share = 0.1, tau: Annotated[int, at_least(1)] = 1) -> list[Method]:
+def fedfv(alpha: Annotated[Share, search(0, 1)] = 0.1, tau: Annotated[int, at_least(1)] = 1) -> list[Method]:
     """FedFV: every update loses its component against updates it conflicts with; the worst off keep theirs.
 
     Clients are taken in the order of their loss of the incoming model, ties by their number. The ``alpha`` of them that

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import jax.numpy as jnp
 
 from fedjax_fair.core.method import Method, View
 from fedjax_fair.core.types import Array, PyTree, Run, Variables, default_float
-from fedjax_fair.methods.weighting import NEVER, log_of
-from fedjax_fair.options import NonNegative
+from fedjax_fair.methods.weighting import NEVER, equal_votes_at_zero, log_of
+from fedjax_fair.options import NonNegative, search
 from fedjax_fair.registry import register
 
 
 @register.recipe
-def fedga(step: NonNegative = 0.05) -> list[Method]:
+def fedga(step: Annotated[NonNegative, search(0.01, 1, log=True)] = 0.05) -> list[Method]:
     """FedGA: clients whose loss rose most by aggregation gain weight.
 
     ``g_k = F_k(W+) - F_k(w_k)``, centred over clients; ``w_k <- w_k + (step / K) (1 - t / T) g_k / max |g|``, divided
@@ -48,6 +50,7 @@ def fedga(step: NonNegative = 0.05) -> list[Method]:
             'fedga',
             init=init,
             measures=('loss', 'local_loss'),
+            idle=equal_votes_at_zero(step, 'step'),
             score=log_of(adjusted),
             commit=commit,
         )

@@ -10,12 +10,13 @@ import jax
 import jax.numpy as jnp
 
 from fedjax_fair.core import tree
-from fedjax_fair.core.hooks import Reported
+from fedjax_fair.core.hooks import Idle, Reported
+from fedjax_fair.core.idle import Effect, Setting
 from fedjax_fair.core.method import Method, Stage, View
 from fedjax_fair.core.types import Array, PyTree, Run, Variables, default_float
 from fedjax_fair.methods.weighting import NEVER, keep_rows, log_of, no_weight_yet
 from fedjax_fair.ops.consistency import consistent, counted
-from fedjax_fair.options import Share, between
+from fedjax_fair.options import Share, between, search
 from fedjax_fair.registry import register
 
 Reading = Literal['code', 'paper']
@@ -56,7 +57,8 @@ CARRIED: dict[str, Callable[[View, Array], Array]] = {  # the weight that a clie
     'sum': lambda view, weight: weight,
     'normalised': lambda view, weight: view.shares(weight),
 }
-Threshold = Annotated[float, between(-1, 1)]
+Threshold = Annotated[float, between(-1, 1), search(0, 0.8)]
+Momentum = Annotated[Share, search(0, 1)]
 
 
 def _read(semantics: Reading, **given: str | None) -> dict[str, str]:
@@ -112,6 +114,7 @@ def fphl(
         Method(
             'fphl',
             stage=Stage.UPDATE,
+            idle=_keeps_all(tau, on['mask_cmp'] == '>'),
             init=init,
             revise=revise,
             reduce=_mean_of_kept,
@@ -129,6 +132,18 @@ STATISTICS: dict[str, Callable[[dict[str, PyTree]], dict[str, PyTree]]] = {  # w
     'masked': lambda kept: kept,
     'mean': _with_all_statistics,
 }
+
+
+def _keeps_all(tau: Any, strict: bool) -> Idle:
+    def idle(setting: Setting) -> Effect | None:
+        if setting.has_statistics and any(m.statistics is not None for m in setting.others):
+            return None  # batch statistics get the weights of parameters
+        if tau < 0 or (tau == 0 and not strict):
+            return Effect(f'tau={tau:g} keeps every parameter')
+        first = 'in the first round all parameters count, and there is no other'
+        return Effect(first) if setting.run.rounds == 1 and tau < 1 else None
+
+    return idle
 
 
 def _no_signs_yet(variables: Variables, compat_partial: bool) -> tuple[PyTree, PyTree]:
@@ -189,7 +204,7 @@ def _mean_of_kept(view: View, updates: PyTree, weights: Array) -> PyTree:
 
 @register.recipe
 def fael(
-    beta: Share = 0.4,
+    beta: Momentum = 0.4,
     semantics: Reading = 'code',
     distance: Distance | None = None,
     distance_scope: Literal['trainable', 'all'] = 'trainable',
@@ -237,6 +252,7 @@ def fael(
         Method(
             'fael',
             stage=Stage.WEIGHT,
+            idle=_keeps_first_weights(beta, on['p_init'] == 'sizes'),
             init=init,
             revise=revise,
             score=log_of(lambda view: moved(view)[0]),
@@ -244,6 +260,16 @@ def fael(
             whole=True,
         )
     ]
+
+
+def _keeps_first_weights(beta: Any, by_size: bool) -> Idle:
+    def idle(setting: Setting) -> Effect | None:
+        if beta != 0 or not setting.everybody:
+            return None
+        reason = 'beta is 0, so that the first weights stay'
+        return setting.by_examples(reason) if by_size else setting.votes(reason)
+
+    return idle
 
 
 def _distances(updates: PyTree, distance: str) -> Array:
@@ -283,7 +309,7 @@ def _moved_weights(view: View, beta: Any, first: Array, compat_partial: bool) ->
 @register.recipe
 def fedheal(
     tau: Threshold = 0.3,
-    beta: Share = 0.4,
+    beta: Momentum = 0.4,
     semantics: Reading = 'code',
     mask_history: MaskHistory | None = None,
     mask_cmp: MaskComparison | None = None,

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import jax.numpy as jnp
 
 from fedjax_fair.core.hooks import LossFn, Reported
+from fedjax_fair.core.idle import Effect, Setting, zero_strength
 from fedjax_fair.core.masking import masked_mean
 from fedjax_fair.core.method import Aux, Context, Method, Stage, View
 from fedjax_fair.core.types import Array, Batch, Losses, PyTree, Variables, default_float
 from fedjax_fair.methods.weighting import keep_rows, log_of, no_weight_yet
 from fedjax_fair.methods.wrappers import taken_by
 from fedjax_fair.ops import adjusted_logits, gsam_gradient, sharpness, sharpness_weights
-from fedjax_fair.options import NonNegative, Share
+from fedjax_fair.options import NonNegative, Share, search
 from fedjax_fair.registry import register
 
 Schedule = Literal['constant', 'sqrt']
+Radius = Annotated[NonNegative, search(0.005, 0.5, log=True)]
+Surrogate = Annotated[NonNegative, search(0.01, 1, log=True)]  # how much GSAM minimises the gap to the worst point
+Power = Annotated[NonNegative, search(0.1, 10, log=True)]
+Blend = Annotated[Share, search(0.1, 1)]  # of this round's weights with those before
+Adjustment = Annotated[NonNegative, search(0, 2)]
 POINT = 'at which point the gradient is taken'  # what SAM and its kin decide, so that a recipe has one of them
 
 
@@ -39,7 +45,7 @@ def _adjusted(ctx: Context, tau: Any) -> Losses:
 
 
 @register.recipe
-def logit_adjust(tau: NonNegative = 1.0) -> list[Method]:
+def logit_adjust(tau: Adjustment = 1.0) -> list[Method]:
     """Logit adjustment: in training, rare classes of a client must win by a margin.
 
     ``losses(logits + tau log(n_c / n))`` with the client's own class counts; never at evaluation and never in a loss
@@ -56,11 +62,11 @@ def logit_adjust(tau: NonNegative = 1.0) -> list[Method]:
 
         return with_prior
 
-    return [Method('logit_adjust', stage=Stage.EXAMPLE, loss=loss)]
+    return [Method('logit_adjust', stage=Stage.EXAMPLE, idle=zero_strength(tau, 'tau'), loss=loss)]
 
 
 @register.recipe
-def salt(rho: NonNegative = 0.05, alpha: NonNegative = 0.1, schedule: Schedule = 'constant') -> list[Method]:
+def salt(rho: Radius = 0.05, alpha: Surrogate = 0.1, schedule: Schedule = 'constant') -> list[Method]:
     """SALT: clients follow the gradient of the worst point within ``rho`` (GSAM; two passes per step).
 
     See :func:`~fedjax_fair.ops.gsam_gradient`: ``alpha = 0`` is SAM, ``rho = 0`` plain training. ``schedule='sqrt'``
@@ -73,7 +79,8 @@ def salt(rho: NonNegative = 0.05, alpha: NonNegative = 0.1, schedule: Schedule =
     def gradient(ctx: Context, at: Any, params: PyTree) -> tuple:
         return gsam_gradient(at, params, RADII[schedule](rho, ctx), alpha)
 
-    return [Method('salt', stage=Stage.POINT, claims=(POINT,), grad=taken_by(gradient))]
+    idle = zero_strength(rho, 'rho')
+    return [Method('salt', stage=Stage.POINT, claims=(POINT,), idle=idle, grad=taken_by(gradient))]
 
 
 def client_sharpness(
@@ -100,9 +107,9 @@ def client_sharpness(
 
 @register.recipe
 def saga(
-    q: NonNegative = 2.0,
-    beta: Share = 0.5,
-    rho: NonNegative = 0.05,
+    q: Power = 2.0,
+    beta: Blend = 0.5,
+    rho: Radius = 0.05,
     schedule: Schedule = 'constant',
     at: Literal['global', 'local'] = 'global',
     logit_adjusted: bool = False,
@@ -137,10 +144,15 @@ def saga(
         new = sharpness_weights(view.reports['sharpness'], q, view.mask)
         return jnp.where(view.rows < 0, new, beta * new + (1 - beta) * view.rows)
 
+    def idle(setting: Setting) -> Effect | None:
+        remembers_alike = beta == 1 or setting.everybody  # cohorts of unequal size leave unequal weights behind
+        return setting.votes('q is 0') if q == 0 and remembers_alike else None
+
     measuring: dict[str, dict[str, Any]] = {'global': {'probe': probe}, 'local': {'report': report, 'needs_all': True}}
     return [
         Method(
             'saga',
+            idle=idle,
             init=no_weight_yet,
             **measuring[at],
             score=log_of(blended),
@@ -151,11 +163,11 @@ def saga(
 
 @register.recipe
 def fedism(
-    rho: NonNegative = 0.05,
-    alpha: NonNegative = 0.1,
-    q: NonNegative = 2.0,
-    beta: Share = 0.5,
-    tau: NonNegative = 1.0,
+    rho: Radius = 0.05,
+    alpha: Surrogate = 0.1,
+    q: Power = 2.0,
+    beta: Blend = 0.5,
+    tau: Adjustment = 1.0,
     schedule: Schedule = 'constant',
 ) -> list[Method]:
     """FedISM: logit adjustment, sharpness-aware local training and sharpness-driven weights.
@@ -168,7 +180,7 @@ def fedism(
 
 @register.recipe
 def fedism_plus(
-    rho: NonNegative = 0.05, alpha: NonNegative = 0.1, q: NonNegative = 2.0, beta: Share = 0.5, tau: NonNegative = 1.0
+    rho: Radius = 0.05, alpha: Surrogate = 0.1, q: Power = 2.0, beta: Blend = 0.5, tau: Adjustment = 1.0
 ) -> list[Method]:
     """FedISM+: FedISM whose radius grows over the rounds, ``rho ((t + 1) / T)^0.5``."""
     return fedism(rho, alpha, q, beta, tau, schedule='sqrt')

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from fedjax_fair.core.hooks import LossFn
+from fedjax_fair.core.idle import zero_strength
 from fedjax_fair.core.local import WarmUp
 from fedjax_fair.core.method import Aux, Context, Method, Stage, View
 from fedjax_fair.core.tree import select, weighted_sum
@@ -16,16 +17,17 @@ from fedjax_fair.core.types import Array, Batch, Output, PyTree, Run, Variables
 from fedjax_fair.methods.weighting import one_vote_each
 from fedjax_fair.methods.wrappers import plus
 from fedjax_fair.ops import gram, margin_penalty, principal_coefficients
-from fedjax_fair.options import NonNegative, above
+from fedjax_fair.options import NonNegative, above, search
 from fedjax_fair.registry import register
 
 SCORES = {'n': None, 'uniform': one_vote_each}
 WARM_UP_STEPS = 5.0  # of the authors' code
-Kept = Annotated[float, above(0, at_most=1)]
+Kept = Annotated[float, above(0, at_most=1), search(0.2, 1)]
+Penalty = Annotated[NonNegative, search(0.003, 0.3, log=True)]
 
 
 @register.recipe
-def margin(lam: NonNegative = 0.03, kind: Literal['logits', 'softmax_batch', 'squared'] = 'logits') -> list[Method]:
+def margin(lam: Penalty = 0.03, kind: Literal['logits', 'softmax_batch', 'squared'] = 'logits') -> list[Method]:
     """Margin control: large logits cost, so that shortcuts pay less.
 
     ``loss + lam penalty`` with the penalty of :func:`~fedjax_fair.ops.margin_penalty`: ``'logits'`` is the paper's,
@@ -39,7 +41,7 @@ def margin(lam: NonNegative = 0.03, kind: Literal['logits', 'softmax_batch', 'sq
     def penalty(ctx: Context, variables: Variables, batch: Batch, aux: Aux) -> Array:
         return lam * margin_penalty(aux.logits, kind, batch.mask)
 
-    return [Method('margin', stage=Stage.PENALTY, loss=plus(penalty))]
+    return [Method('margin', stage=Stage.PENALTY, idle=zero_strength(lam, 'lam'), loss=plus(penalty))]
 
 
 @register.recipe
@@ -128,15 +130,13 @@ def frozen_statistics() -> list[Method]:
 
 
 @register.recipe
-def fedld(lam: NonNegative = 0.03, keep: Kept = 0.8) -> list[Method]:
+def fedld(lam: Penalty = 0.03, keep: Kept = 0.8) -> list[Method]:
     """FedLD as published: :func:`margin` control (``lam``) and :func:`principal` aggregation (``keep``)."""
     return [*margin(lam), *principal(keep)]
 
 
 @register.recipe
-def fedld_code(
-    lam: NonNegative = 0.03, keep: Kept = 0.8, warmed_up: bool = False, frozen: bool = False
-) -> list[Method]:
+def fedld_code(lam: Penalty = 0.03, keep: Kept = 0.8, warmed_up: bool = False, frozen: bool = False) -> list[Method]:
     """FedLD as its authors' code runs it: margins of probabilities, every tensor on its own, all clients the same.
 
     The first round is a plain mean and eigenvalues are divided by the sum of all, which shortens the step.

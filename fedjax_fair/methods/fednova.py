@@ -6,6 +6,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
+from fedjax_fair.core.idle import Effect, Setting
 from fedjax_fair.core.method import Method, View
 from fedjax_fair.core.types import Array, PyTree
 from fedjax_fair.methods.weighting import TINY, log_of
@@ -48,4 +49,17 @@ def fednova() -> list[Method]:
         reach = jnp.sum(weights * mass(view))
         return jnp.sum(weights * mass(view) ** 2) / jnp.maximum(reach**2, TINY)
 
-    return [Method('fednova', claims=(STEPS,), score=score, scale=scale, statistics=log_of(lambda view: view.n))]
+    return [
+        Method(
+            'fednova',
+            claims=(STEPS,),
+            idle=_idle,
+            score=score,
+            scale=scale,
+            statistics=log_of(lambda view: view.n),
+        )
+    ]
+
+
+def _idle(setting: Setting) -> Effect | None:
+    return setting.by_examples('all clients make the same number of local steps') if setting.equal_steps else None

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import optax
 
+from fedjax_fair.core.idle import Effect, Setting
 from fedjax_fair.core.method import Method
 from fedjax_fair.core.types import Array, PyTree
-from fedjax_fair.options import Decay, Positive
+from fedjax_fair.options import Decay, Positive, search, search_among
 from fedjax_fair.registry import register
+
+ServerRate = Annotated[Positive, search(0.1, 3, log=True)]
+Momentum = Annotated[Decay, search_among(0.0, 0.7, 0.9, 0.97)]
+AdaptiveRate = Annotated[Positive, search(0.001, 1, log=True)]
+Adaptivity = Annotated[Positive, search(1e-5, 0.1, log=True)]
 
 
 class FedOptState(NamedTuple):
@@ -44,29 +50,33 @@ def fedopt(second_moment: Callable[[Array, Array], Array], lr: Any, b1: Any, tau
 
 
 @register.recipe('fedavgm', 'server_momentum')
-def server_momentum(lr: Positive = 1.0, momentum: Decay = 0.9) -> list[Method]:
+def server_momentum(lr: ServerRate = 1.0, momentum: Momentum = 0.9) -> list[Method]:
     """FedAvgM: ``m <- momentum m + d``, ``W+ = W + lr m``. ``momentum = 0`` and ``lr = 1`` give the plain mean.
 
     Reference: Hsu et al., Measuring the Effects of Non-Identical Data Distribution for Federated Visual Classification,
     2019.
     """
     chain = optax.chain(optax.trace(momentum), optax.scale_by_learning_rate(lr))
-    return [Method('server_momentum', server_opt=chain)]
+
+    def idle(setting: Setting) -> Effect | None:
+        return Effect('momentum is 0 and lr is 1') if momentum == 0 and lr == 1 else None
+
+    return [Method('server_momentum', idle=idle, server_opt=chain)]
 
 
 @register.recipe('fedadam', 'server_adam')
-def server_adam(lr: Positive = 0.01, b1: Decay = 0.9, b2: Decay = 0.99, tau: Positive = 1e-3) -> list[Method]:
+def server_adam(lr: AdaptiveRate = 0.01, b1: Decay = 0.9, b2: Decay = 0.99, tau: Adaptivity = 1e-3) -> list[Method]:
     """FedAdam: ``v <- b2 v + (1 - b2) d^2``, see :func:`fedopt`. ``tau -> inf`` with ``lr = tau`` is FedAvgM."""
     return [Method('server_adam', server_opt=fedopt(lambda v, sq: b2 * v + (1 - b2) * sq, lr, b1, tau))]
 
 
 @register.recipe('fedyogi', 'server_yogi')
-def server_yogi(lr: Positive = 0.01, b1: Decay = 0.9, b2: Decay = 0.99, tau: Positive = 1e-3) -> list[Method]:
+def server_yogi(lr: AdaptiveRate = 0.01, b1: Decay = 0.9, b2: Decay = 0.99, tau: Adaptivity = 1e-3) -> list[Method]:
     """FedYogi: ``v <- v - (1 - b2) d^2 sign(v - d^2)``, see :func:`fedopt`."""
     return [Method('server_yogi', server_opt=fedopt(lambda v, sq: v - (1 - b2) * sq * jnp.sign(v - sq), lr, b1, tau))]
 
 
 @register.recipe('fedadagrad', 'server_adagrad')
-def server_adagrad(lr: Positive = 0.01, b1: Decay = 0.0, tau: Positive = 1e-3) -> list[Method]:
+def server_adagrad(lr: AdaptiveRate = 0.01, b1: Decay = 0.0, tau: Adaptivity = 1e-3) -> list[Method]:
     """FedAdagrad: ``v <- v + d^2``, see :func:`fedopt`."""
     return [Method('server_adagrad', server_opt=fedopt(lambda v, sq: v + sq, lr, b1, tau))]

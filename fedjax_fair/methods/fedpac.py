@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
@@ -17,14 +17,18 @@ from fedjax_fair.methods.fednova import STEPS
 from fedjax_fair.methods.personal import OWN_MODEL
 from fedjax_fair.methods.wrappers import plus
 from fedjax_fair.ops import class_means, collaboration_weights, feature_statistics
-from fedjax_fair.options import NonNegative, Positive
+from fedjax_fair.options import NonNegative, Positive, search
 from fedjax_fair.registry import register
 
 BODY = 'body'  # the phase after that of the head
 
 
 @register.recipe
-def fedpac(lam: NonNegative = 1.0, head_lr: Positive = 0.1, head: str = 'head') -> list[Method]:
+def fedpac(
+    lam: Annotated[NonNegative, search(0.1, 10, log=True)] = 1.0,
+    head_lr: Annotated[Positive, search(0.01, 1, log=True)] = 0.1,
+    head: str = 'head',
+) -> list[Method]:
     """FedPAC: a shared body whose features follow global class means, and a head of its own for every client.
 
     Clients train the head for one epoch at ``head_lr``, then the body on ``loss + lam mean (f(x) - c_y)^2`` where

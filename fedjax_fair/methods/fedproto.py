@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Annotated
 
 import jax.numpy as jnp
 
-from fedjax_fair.core.hooks import Loss, LossFn, Reported
+from fedjax_fair.core.hooks import Idle, Loss, LossFn, Reported
+from fedjax_fair.core.idle import zero_strength
 from fedjax_fair.core.masking import masked_mean
 from fedjax_fair.core.method import Aux, Context, Method, Stage, View
 from fedjax_fair.core.tree import flat_rows
@@ -14,11 +16,11 @@ from fedjax_fair.core.types import Array, Batch, PyTree, Run, Variables
 from fedjax_fair.errors import UserError
 from fedjax_fair.methods.wrappers import plus
 from fedjax_fair.ops.prototypes import class_sums, mean_prototypes, prototype_contrast, prototype_distance
-from fedjax_fair.options import NonNegative
+from fedjax_fair.options import NonNegative, search
 from fedjax_fair.registry import register
 
 
-def _with_prototypes(name: str, stage: Stage, loss: Loss) -> list[Method]:
+def _with_prototypes(name: str, stage: Stage, loss: Loss, idle: Idle | None = None) -> list[Method]:
     """A method whose clients send their classes' mean features and receive the means over clients.
 
     A client's prototype is the mean of the features seen during its last local epoch, every batch before its step; the
@@ -50,6 +52,7 @@ def _with_prototypes(name: str, stage: Stage, loss: Loss) -> list[Method]:
         Method(
             name,
             stage=stage,
+            idle=idle,
             init=init,
             start=start,
             loss=loss,
@@ -68,7 +71,7 @@ def _mean(ctx: Context, batch: Batch, aux: Aux, losses: Callable[..., Array]) ->
 
 
 @register.recipe
-def fedproto(mu: NonNegative = 2.0) -> list[Method]:
+def fedproto(mu: Annotated[NonNegative, search(0.1, 10, log=True)] = 2.0) -> list[Method]:
     """FedProto: features are pulled towards the federation's prototype of their class.
 
     ``loss + mu mean_b ||z - P_y||^2 / F``; an example whose class has no prototype yet (the first round) adds 0 but
@@ -85,7 +88,8 @@ def fedproto(mu: NonNegative = 2.0) -> list[Method]:
     def pull(ctx: Context, variables: Variables, batch: Batch, aux: Aux) -> Array:
         return mu * _mean(ctx, batch, aux, prototype_distance)
 
-    return _with_prototypes('fedproto', Stage.TERM, plus(pull))
+    idle = zero_strength(mu, 'mu', first_round='the first round has no prototypes')
+    return _with_prototypes('fedproto', Stage.TERM, plus(pull), idle)
 
 
 @register.recipe

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import jax
 import jax.numpy as jnp
 
 from fedjax_fair.core.hooks import LossFn
+from fedjax_fair.core.idle import Effect, Setting
 from fedjax_fair.core.method import Aux, Context, Method, Stage, View
 from fedjax_fair.core.types import Array, Batch, PyTree, Variables
-from fedjax_fair.methods.personal import personal
+from fedjax_fair.methods.personal import Pull, personal
 from fedjax_fair.methods.weighting import one_vote_each
 from fedjax_fair.ops import tilted_consensus, two_level_tilted_loss
-from fedjax_fair.options import Count, NonNegative, Positive
+from fedjax_fair.options import Count, Positive, search_among
 from fedjax_fair.registry import register
 
 Distance = Literal['sq', 'l2']
+Tilt = Annotated[float, search_among(-1.0, -0.1, 0.0, 0.1, 1.0, 2.0, 5.0, 10.0)]
 
 
 @register.recipe
-def tilted_loss(tau: float = 1.0, lam: float = 1.0) -> list[Method]:
+def tilted_loss(tau: Tilt = 1.0, lam: Tilt = 1.0) -> list[Method]:
     """Losses of a batch tilted within classes (``lam``) and over them (``tau``): positive towards the worst.
 
     See :func:`~fedjax_fair.ops.two_level_tilted_loss`. ``tau = lam = 0`` is plain training, ``tau = lam`` TERM,
@@ -42,11 +44,16 @@ def tilted_loss(tau: float = 1.0, lam: float = 1.0) -> list[Method]:
 
         return tilted
 
-    return [Method('tilted_loss', stage=Stage.BATCH, loss=loss)]
+    def idle(setting: Setting) -> Effect | None:
+        if tau == lam == 0:
+            return Effect('its tilts are 0')
+        return Effect('batches hold one example') if setting.local.batch_size == 1 else None
+
+    return [Method('tilted_loss', stage=Stage.BATCH, idle=idle, loss=loss)]
 
 
 @register.recipe
-def term(t: float = 1.0) -> list[Method]:
+def term(t: Tilt = 1.0) -> list[Method]:
     """TERM: one tilt over all examples of a batch; ``t = 0`` is FedAvg, ``t -> inf`` trains on the worst example.
 
     Reference: Li et al., Tilted Empirical Risk Minimization, ICLR 2021, inside the clients.
@@ -72,15 +79,19 @@ def tilted_server(
             updates, zero, q, steps=steps, step_size=step_size, distance=distance, weights=weights, mask=view.mask
         )
 
-    return [Method('tilted_server', score=one_vote_each, reduce=reduce)]
+    def idle(setting: Setting) -> Effect | None:
+        one_mean = q == 0 and steps == 1 and step_size == 0.5 and distance == 'sq'
+        return setting.votes('q is 0, and one step of 1/2 goes to the mean') if one_mean else None
+
+    return [Method('tilted_server', idle=idle, score=one_vote_each, reduce=reduce)]
 
 
 @register.recipe
 def fedtilt(
-    tau: float = 1.0,
-    lam: float = 1.0,
+    tau: Tilt = 1.0,
+    lam: Tilt = 1.0,
     q: float = 0.0,
-    mu: NonNegative = 0.01,
+    mu: Pull = 0.01,
     steps: Count = 1,
     step_size: Positive = 0.5,
     distance: Distance = 'sq',

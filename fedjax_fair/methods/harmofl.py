@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import jax
 import jax.numpy as jnp
 
 from fedjax_fair.core.hooks import Reported
+from fedjax_fair.core.idle import zero_strength
 from fedjax_fair.core.method import Context, Method, Stage, View
 from fedjax_fair.core.types import Array, PyTree, Run, Variables
 from fedjax_fair.errors import UserError
 from fedjax_fair.methods.fedavg import uniform
-from fedjax_fair.methods.fedism import POINT
+from fedjax_fair.methods.fedism import POINT, Radius
 from fedjax_fair.methods.wrappers import taken_by
 from fedjax_fair.ops import amplitude_normalize, mean_amplitude, sam_gradient
 from fedjax_fair.ops.spectral import Band, checked_band
-from fedjax_fair.options import NonNegative, Share
+from fedjax_fair.options import Share, search
 from fedjax_fair.registry import register
 
 Seed = Literal['first_batch', 'zero', 'frozen_first_batch']
@@ -30,12 +31,13 @@ SETTLED: dict[str, Callable[[PyTree], Any]] = {  # whether the amplitude is what
     'first_round': lambda server: server['known'],
     'every_round': lambda server: False,
 }
+Weight = Annotated[Share, search(0.01, 1, log=True)]  # of the new batch in a running mean
 
 
 @register.recipe
 def amp_norm(
     band: str = 'full',
-    decay: Share = 0.1,
+    decay: Weight = 0.1,
     seed: Seed = 'first_batch',
     communicate: Literal['first_round', 'every_round'] = 'first_round',
 ) -> list[Method]:
@@ -122,7 +124,7 @@ def _moved_amplitude(scratch: PyTree, x: Array, mask: Array | None, decay: Any, 
 
 
 @register.recipe
-def perturb(alpha: NonNegative = 0.05) -> list[Method]:
+def perturb(alpha: Radius = 0.05) -> list[Method]:
     """Weight perturbation: clients follow the gradient at ``w + alpha g / ||g||`` (SAM; two passes per step).
 
     See :func:`~fedjax_fair.ops.sam_gradient`; ``alpha = 0`` is plain training. Weight decay takes no part in the
@@ -131,13 +133,11 @@ def perturb(alpha: NonNegative = 0.05) -> list[Method]:
     Reference: see :func:`amp_norm`, Eq. 6.
     """
     sam = taken_by(lambda ctx, at, params: sam_gradient(at, params, alpha))
-    return [Method('perturb', stage=Stage.POINT, claims=(POINT,), grad=sam)]
+    return [Method('perturb', stage=Stage.POINT, claims=(POINT,), idle=zero_strength(alpha, 'alpha'), grad=sam)]
 
 
 @register.recipe
-def harmofl(
-    alpha: NonNegative = 0.05, decay: Share = 0.1, band: str = 'full', keep_optimizer: bool = True
-) -> list[Method]:
+def harmofl(alpha: Radius = 0.05, decay: Weight = 0.1, band: str = 'full', keep_optimizer: bool = True) -> list[Method]:
     """HarmoFL as the paper has it: amplitude normalisation and weight perturbation, one client one vote.
 
     :func:`amp_norm` (``decay``, ``band``) and :func:`perturb` (``alpha``). Optimisers of clients live on from round to
@@ -149,7 +149,7 @@ def harmofl(
 
 
 @register.recipe
-def harmofl_release(alpha: NonNegative = 0.05, keep_optimizer: bool = True) -> list[Method]:
+def harmofl_release(alpha: Radius = 0.05, keep_optimizer: bool = True) -> list[Method]:
     """HarmoFL as its published code has it: of the amplitude only the zero frequency, that of the first batch.
 
     All that amplitude normalisation does then is to give every channel the mean that channels have on average. The
@@ -160,4 +160,5 @@ def harmofl_release(alpha: NonNegative = 0.05, keep_optimizer: bool = True) -> l
 
 def _harmofl(harmonized: list[Method], alpha: Any, keep_optimizer: bool) -> list[Method]:
     local = {'keep_optimizer': keep_optimizer}
-    return [*harmonized, *(m._replace(local=local) for m in perturb(alpha)), *uniform()]
+    votes = [m._replace(idle=None) for m in uniform()]  # is what HarmoFL asks for, whatever it changes
+    return [*harmonized, *(m._replace(local=local) for m in perturb(alpha)), *votes]

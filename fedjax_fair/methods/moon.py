@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import jax
 import jax.numpy as jnp
 
 from fedjax_fair.core import tree
 from fedjax_fair.core.hooks import Reported
+from fedjax_fair.core.idle import zero_strength
 from fedjax_fair.core.masking import masked_mean
 from fedjax_fair.core.method import Aux, Context, Method
 from fedjax_fair.core.types import Array, Batch, PyTree, Run, Variables
 from fedjax_fair.methods.wrappers import plus
-from fedjax_fair.options import NonNegative, Positive
+from fedjax_fair.options import NonNegative, Positive, search, search_among
 from fedjax_fair.registry import register
 
 EPSILON = 1e-8  # the shortest length that a cosine divides by, as in PyTorch
@@ -42,7 +43,9 @@ def _length(a: Array) -> Array:
 
 @register.recipe
 def moon(
-    mu: NonNegative = 1.0, temperature: Positive = 0.5, frozen: Literal['batch', 'eval'] = 'batch'
+    mu: Annotated[NonNegative, search(0.1, 10, log=True)] = 1.0,
+    temperature: Annotated[Positive, search_among(0.1, 0.5, 1.0)] = 0.5,
+    frozen: Literal['batch', 'eval'] = 'batch',
 ) -> list[Method]:
     """MOON: a contrastive term draws features towards those of the global model, away from the client's last one.
 
@@ -70,6 +73,7 @@ def moon(
     return [
         Method(
             'moon',
+            idle=zero_strength(mu, 'mu', first_round='in the first round clients have no past'),
             init=_init,
             loss=plus(contrast),
             report=_report,

@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import jax
 import jax.numpy as jnp
 import optax
 
 from fedjax_fair.core.hooks import Reported
+from fedjax_fair.core.idle import Effect, Setting
 from fedjax_fair.core.local import make_optimizer
 from fedjax_fair.core.method import Aux, Context, Method, Stage, View
 from fedjax_fair.core.tree import select, weighted_sum
 from fedjax_fair.core.types import Array, Batch, PyTree, Variables
 from fedjax_fair.methods.wrappers import row_of_the_model
-from fedjax_fair.options import NonNegative
+from fedjax_fair.options import NonNegative, search
 from fedjax_fair.registry import register
 
 OWN_MODEL = 'which model of its own a client has'
 STARTS: dict[str, Callable[[Context], Variables]] = {'own': lambda ctx: ctx.row, 'global': lambda ctx: ctx.variables}
+Pull = Annotated[NonNegative, search(0.001, 10, log=True)]  # towards the shared model
 
 
 @register.recipe
 def personal(
-    mu: NonNegative = 0.1,
+    mu: Pull = 0.1,
     lr: NonNegative = 0.0,
     implicit: bool = False,
     upload: Literal['w', 'v'] = 'w',
@@ -55,11 +57,16 @@ def personal(
     def observe(ctx: Context, scratch: PyTree, batch: Batch, aux: Aux, last: Array) -> PyTree:
         return _step(ctx, scratch, batch, mu, _rate(ctx, lr), implicit)
 
+    def idle(setting: Setting) -> Effect | None:
+        alone = mu == lr == 0 and start == 'own' and upload == serve == 'w'
+        return Effect('nothing pulls the personal models, mu is 0', 'local_only') if alone else None
+
     return [
         Method(
             'personal',
             stage=Stage.UPDATE,
             claims=(OWN_MODEL,),
+            idle=idle,
             init=row_of_the_model,
             start=begin,
             observe=observe,
@@ -110,4 +117,4 @@ def _mean_of_all(view: View, clients: PyTree) -> Variables:
 @register.recipe
 def local_only() -> list[Method]:
     """Every client trains its own model on its own data and deploys it; the shared model is there to compare."""
-    return personal(0.0)
+    return [method._replace(idle=None) for method in personal(0.0)]

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import jax.numpy as jnp
 import optax
 
 from fedjax_fair.core.hooks import Reported
 from fedjax_fair.core.method import Context, Method, View
 from fedjax_fair.core.types import Array, PyTree, Variables
-from fedjax_fair.methods.weighting import TINY, one_vote_each, power_of_loss
-from fedjax_fair.options import NonNegative
+from fedjax_fair.methods.weighting import TINY, equal_votes_at_zero, one_vote_each, power_of_loss
+from fedjax_fair.options import NonNegative, search
 from fedjax_fair.registry import register
 
 
 @register.recipe
-def qfedavg(q: NonNegative = 1.0) -> list[Method]:
+def qfedavg(q: Annotated[NonNegative, search(0.1, 10, log=True)] = 1.0) -> list[Method]:
     """q-FedAvg with normalised weights: clients with a larger loss count more.
 
     ``weight_k = F_k^q / sum_j F_j^q`` with ``F_k`` the mean training loss of the incoming model. ``q = 0`` is the
@@ -23,11 +25,11 @@ def qfedavg(q: NonNegative = 1.0) -> list[Method]:
     Reference: Li et al., Fair Resource Allocation in Federated Learning, ICLR 2020, without the Lipschitz term of its
     step size, as wnn2000/FFL4MIA runs it. :func:`qffl` is the published form.
     """
-    return [Method('qfedavg', measures=('loss',), score=power_of_loss(q))]
+    return [Method('qfedavg', measures=('loss',), idle=equal_votes_at_zero(q, 'q'), score=power_of_loss(q))]
 
 
 @register.recipe
-def qffl(q: NonNegative = 0.1) -> list[Method]:
+def qffl(q: Annotated[NonNegative, search(0.001, 5, log=True)] = 0.1) -> list[Method]:
     """q-FFL's server step with the Lipschitz estimate ``L = 1 / lr``.
 
     ``D_k = L (W - w_k)``, ``h_k = q F_k^(q-1) ||D_k||^2 + L F_k^q``, ``W+ = W - sum_k F_k^q D_k / sum_k h_k``.
@@ -52,5 +54,13 @@ def qffl(q: NonNegative = 0.1) -> list[Method]:
         return total / jnp.maximum(total + jnp.sum(curvature), TINY)
 
     return [
-        Method('qffl', measures=('loss',), report=report, score=power_of_loss(q), scale=scale, statistics=one_vote_each)
+        Method(
+            'qffl',
+            measures=('loss',),
+            idle=equal_votes_at_zero(q, 'q'),
+            report=report,
+            score=power_of_loss(q),
+            scale=scale,
+            statistics=one_vote_each,
+        )
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +13,7 @@ from fedjax_fair.core.hooks import GradFn, Reported
 from fedjax_fair.core.method import Aux, Context, Method, View
 from fedjax_fair.core.types import Array, Batch, PyTree, Run, Variables
 from fedjax_fair.methods.weighting import one_vote_each
-from fedjax_fair.options import Positive
+from fedjax_fair.options import Positive, search
 from fedjax_fair.registry import register
 
 SHARES: dict[str, Callable[[View], Any]] = {  # of the change of control variates that the server takes
@@ -23,7 +23,10 @@ SHARES: dict[str, Callable[[View], Any]] = {  # of the change of control variate
 
 
 @register.recipe
-def scaffold(server_lr: Positive = 1.0, control: Literal['participation', 'mean'] = 'participation') -> list[Method]:
+def scaffold(
+    server_lr: Annotated[Positive, search(0.1, 2, log=True)] = 1.0,
+    control: Literal['participation', 'mean'] = 'participation',
+) -> list[Method]:
     """SCAFFOLD (option II): gradients are corrected by the server's minus the client's control variate.
 
     ``y <- y - lr (g(y) - c_i + c)`` for ``K`` steps; ``c_i+ = c_i - c + (W - y) / (K lr)``;

@@ -7,7 +7,8 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from fedjax_fair.core.hooks import Commit, Score
+from fedjax_fair.core.hooks import Commit, Idle, Score
+from fedjax_fair.core.idle import Effect, Setting
 from fedjax_fair.core.method import View
 from fedjax_fair.core.types import Array, PyTree, Run, Variables, default_float
 
@@ -18,6 +19,15 @@ NEVER = -1.0  # the remembered weight of a client that has not taken part yet
 def one_vote_each(view: View, updates: PyTree) -> Array:
     """The log-score under which clients count the same."""
     return jnp.zeros_like(view.n)
+
+
+def equal_votes_at_zero(value: Any, option: str) -> Idle:
+    """The ``idle`` hook of a method under which clients count the same where its option is 0."""
+
+    def idle(setting: Setting) -> Effect | None:
+        return setting.votes(f'{option} is 0') if value == 0 else None
+
+    return idle
 
 
 def power_of_loss(q: Any) -> Score:

@@ -1,5 +1,6 @@
 """Metrics of test sets (jnp) and fairness over clients and groups (NumPy)."""
 
+from fedjax_fair.metrics.chance import chance_levels
 from fedjax_fair.metrics.classification import (
     accuracy,
     auc_ovo_macro,
@@ -33,6 +34,7 @@ __all__ = [
     'auc_ovr_macro',
     'balanced_accuracy',
     'best_worst_gap',
+    'chance_levels',
     'classification',
     'client_data_fairness',
     'confusion',

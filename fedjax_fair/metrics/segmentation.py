@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from fedjax_fair.core.types import Array, Task
 from fedjax_fair.errors import UserError
@@ -19,6 +20,13 @@ from fedjax_fair.registry import register
 SMOOTH = 1e-5
 Loss = Literal['joint', 'ce', 'dice', 'joint_batch', 'dice_batch']
 LOSSES: tuple[str, ...] = typing.get_args(Loss)
+Score = Literal['dice', 'dice_with_background']
+SCORES: dict[Score, str] = {
+    'dice': 'Dice of the foreground: mean over images of the mean over classes without the background; a class that '
+    'neither prediction nor truth has counts as 1',
+    'dice_with_background': 'Dice as HarmoFL computes it: mean over images and all classes, background included; a '
+    'class that neither prediction nor truth has counts as 0',
+}
 
 
 def pixel_cross_entropy(logits: Array, y: Array) -> Array:
@@ -78,15 +86,29 @@ def overlap(predictions: Array, y: Array, num_classes: int, empty: float = 0.0) 
     return jnp.where(total > 0, dice, empty), jnp.where(total > 0, iou, empty)
 
 
+def of_images(overlaps: Any, score: str = 'dice') -> Any:
+    """One number per image from the Dice (or IoU) of its classes ``[..., K]``, NaN where a class is nowhere.
+
+    >>> dice = jnp.array([[0.9, 0.5, jnp.nan]])
+    >>> [round(float(of_images(dice, score)[0]), 3) for score in SCORES]
+    [0.75, 0.467]
+    """
+    arrays: Any = np if isinstance(overlaps, np.ndarray) else jnp
+    if score == 'dice':
+        return arrays.where(arrays.isnan(overlaps), 1, overlaps)[..., 1:].mean(-1)
+    return arrays.where(arrays.isnan(overlaps), 0, overlaps).mean(-1)
+
+
 @register.task
-def segmentation(num_classes: int, loss: Loss = 'joint') -> Task:
+def segmentation(num_classes: int, loss: Loss = 'joint', score: Score = 'dice') -> Task:
     """A class for every pixel: ``logits[B, H, W, K]``, ``y[B, H, W]`` integers, class 0 the background.
 
     ``loss`` is ``'ce'`` (pixel cross-entropy), ``'dice'``, or ``'joint'`` = (ce + dice) / 2; ``'dice_batch'`` and
     ``'joint_batch'`` take the Dice of the whole batch at once, as HarmoFL's code does.
 
-    ``metrics`` gives dice (mean over images and classes, background included: HarmoFL's number), dice_foreground
-    (without background), iou (foreground), accuracy (share of pixels), loss and count.
+    ``metrics`` gives dice (of the foreground: mean over images of the mean over its classes), dice_with_background
+    (HarmoFL's number), iou (foreground), accuracy (share of pixels), loss and count. Fairness is about the ``score``,
+    one of the two Dice. A class that neither prediction nor truth has counts as 1; in HarmoFL's number as 0.
     """
     if num_classes < 2:
         raise UserError(f'num_classes must be at least 2, got {num_classes}')
@@ -98,20 +120,20 @@ def segmentation(num_classes: int, loss: Loss = 'joint') -> Task:
     def record(logits: Array, y: Array) -> dict[str, Array]:
         logits = logits.astype(jnp.float32)
         said = most_likely(logits)
-        dice, iou = overlap(said, y, num_classes)
+        dice, iou = overlap(said, y, num_classes, empty=jnp.nan)
         pixels = tuple(range(1, y.ndim))
         right = (said == y.astype(said.dtype)).astype(jnp.float32).mean(pixels)
         return {'dice': dice, 'iou': iou, 'accuracy': right, 'loss': losses(logits, y, over='image')}
 
     def metrics(records: dict[str, Array], y: Array, mask: Array) -> dict[str, Array]:
         return {
-            'dice': masked_average(records['dice'].mean(-1), mask),
-            'dice_foreground': masked_average(records['dice'][:, 1:].mean(-1), mask),
-            'iou': masked_average(records['iou'][:, 1:].mean(-1), mask),
+            **{name: masked_average(of_images(records['dice'], name), mask) for name in SCORES},
+            'iou': masked_average(of_images(records['iou']), mask),
             'accuracy': masked_average(records['accuracy'], mask),
             'loss': masked_average(records['loss'], mask),
             'count': mask.sum().astype(jnp.int32),
         }
 
     tally, kept = count_classes(num_classes), {'dice': 'dice', 'iou': 'iou'}
-    return Task('segmentation', num_classes, losses, record, metrics, most_likely, tally, 'dice', kept)
+    about = SCORES[score]
+    return Task('segmentation', num_classes, losses, record, metrics, most_likely, tally, score, kept, about)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from fedjax_fair import registry
 from fedjax_fair.core.types import Task
 from fedjax_fair.errors import UserError
@@ -10,13 +12,14 @@ from fedjax_fair.options import NUM_CLASSES, not_one_of
 TASKS = registry.tasks
 
 
-def make_task(name: str, num_classes: int, loss: str | None = None) -> Task:
-    """A task by name; ``loss`` chooses among the losses of a task that has several."""
+def make_task(name: str, num_classes: int, loss: str | None = None, score: str | None = None) -> Task:
+    """A task by name; ``loss`` and ``score`` choose where a task has several."""
     if name not in TASKS:
         raise UserError(f'`task`={name} {not_one_of(name, TASKS)}')
     NUM_CLASSES.check(num_classes)
-    if loss is None:
-        return TASKS.make(name, num_classes)
-    if 'loss' not in TASKS.options(name):
-        raise UserError(f'`loss`={loss} does not apply to `task`={name}, which has one loss')
-    return TASKS.make(name, num_classes, loss=loss)
+    asked: dict[str, Any] = {'loss': loss, 'score': score}
+    chosen = {option: value for option, value in asked.items() if value is not None}
+    for option, value in chosen.items():
+        if option not in TASKS.options(name):
+            raise UserError(f'`{option}`={value} does not apply to `task`={name}, which has one {option}')
+    return TASKS.make(name, num_classes, **chosen)

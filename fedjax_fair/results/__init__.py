@@ -9,45 +9,82 @@
 ([1], [[0.5]])
 """
 
+from fedjax_fair.results.choice import BY_TEST, BY_VALIDATION, SWEEP, chosen_point, write_sweep
+from fedjax_fair.results.data_seeds import unit_name
 from fedjax_fair.results.evaluations import Curve, History, curve, evaluation_line, history, mean_score, series
-from fedjax_fair.results.facts import FACTS, git_commit, read_config, settings, versions, write_config
-from fedjax_fair.results.files import CONFIG, HISTORY, SUMMARY, holds_run, point_name, write_json
-from fedjax_fair.results.prediction_file import Predictions, predictions
-from fedjax_fair.results.runs import Run, load, load_runs, score_of
+from fedjax_fair.results.facts import (
+    FACTS,
+    git_commit,
+    read_config,
+    settings,
+    versions,
+    with_former_score,
+    write_config,
+)
+from fedjax_fair.results.federation_facts import federation_facts
+from fedjax_fair.results.files import CONFIG, FRONTIER, HISTORY, SUMMARY, TUNING, holds_run, point_name, write_json
+from fedjax_fair.results.folders import frontiers, run_folders, tuning
+from fedjax_fair.results.head import head_facts
+from fedjax_fair.results.prediction_file import Predictions, example_scores, predictions
+from fedjax_fair.results.reported import SELECTIONS, reported
+from fedjax_fair.results.runs import LeftOut, Run, load, load_readable, load_runs
 from fedjax_fair.results.schema import MODEL_KINDS
-from fedjax_fair.results.summaries import SELECTIONS, summary, write_summary
-from fedjax_fair.results.tallies import costs, failure_lines
+from fedjax_fair.results.summaries import summary, write_summary
+from fedjax_fair.results.tallies import costs, failure_lines, failure_words
+from fedjax_fair.results.words import model_words, repeats_words, rounds_words, score_of
 
 __all__ = [
+    'BY_TEST',
+    'BY_VALIDATION',
     'CONFIG',
     'FACTS',
+    'FRONTIER',
     'HISTORY',
     'MODEL_KINDS',
     'SELECTIONS',
     'SUMMARY',
+    'SWEEP',
+    'TUNING',
     'Curve',
     'History',
+    'LeftOut',
     'Predictions',
     'Run',
+    'chosen_point',
     'costs',
     'curve',
     'evaluation_line',
+    'example_scores',
     'failure_lines',
+    'failure_words',
+    'federation_facts',
+    'frontiers',
     'git_commit',
+    'head_facts',
     'history',
     'holds_run',
     'load',
+    'load_readable',
     'load_runs',
     'mean_score',
+    'model_words',
     'point_name',
     'predictions',
     'read_config',
+    'repeats_words',
+    'reported',
+    'rounds_words',
+    'run_folders',
     'score_of',
     'series',
     'settings',
     'summary',
+    'tuning',
+    'unit_name',
     'versions',
+    'with_former_score',
     'write_config',
     'write_json',
     'write_summary',
+    'write_sweep',
 ]

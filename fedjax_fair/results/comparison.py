@@ -10,6 +10,8 @@ import numpy as np
 
 from fedjax_fair import stats
 from fedjax_fair.errors import UserError
+from fedjax_fair.metrics.segmentation import SCORES as DICE
+from fedjax_fair.metrics.segmentation import of_images
 from fedjax_fair.results.prediction_file import Predictions, predictions
 from fedjax_fair.results.runs import Run
 from fedjax_fair.stats.sample import Sample, judge, make_sample
@@ -53,7 +55,7 @@ def compare_runs(
     Raises:
         NotComparable: names the run that differs, and how.
     """
-    kept = [predictions(run.path, run.summary.get('headline', 'global')) for run in runs]
+    kept = [predictions(run.path, run.headline) for run in runs]
     labels = [run.label for run in runs]
     seeds, notes = _common_seeds(labels, kept)
     samples = samples_of(kept, labels, metric)
@@ -197,8 +199,9 @@ def _values(kept: Predictions, rows: np.ndarray, metric: str) -> tuple[str, np.n
     if metric in ('accuracy', 'balanced_accuracy') and kept.prediction is not None and kept.label is not None:
         right = kept.prediction[:, :, rows] == kept.label[rows]
         return metric, (right.mean(-1) if right.ndim == 4 else right).astype(np.float64)
-    if metric in ('dice', 'iou') and (values := getattr(kept, metric)) is not None:
-        return metric, np.nanmean(values[:, :, rows, 1:].astype(np.float64), -1)
+    overlaps = kept.iou if metric == 'iou' else kept.dice
+    if metric in (*DICE, 'iou') and overlaps is not None:
+        return 'mean', of_images(overlaps[:, :, rows].astype(np.float64), 'dice' if metric == 'iou' else metric)
     if metric == 'auc' and kept.score is not None and kept.label is not None:
         values = kept.score[:, :, rows]
         if kept.label.ndim == 2:

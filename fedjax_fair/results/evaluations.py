@@ -11,9 +11,9 @@ import numpy as np
 
 from fedjax_fair.core.evaluate import MODEL_KINDS
 from fedjax_fair.errors import UserError
-from fedjax_fair.metrics import summarise
+from fedjax_fair.metrics import group_means, summarise
 from fedjax_fair.results.files import HISTORY, Folder, parse, read_text
-from fedjax_fair.results.schema import LINE_FIELDS, checked_record
+from fedjax_fair.results.schema import LINE_FIELDS, checked_record, modern_kinds
 
 Line = dict[str, Any]
 
@@ -28,7 +28,9 @@ class History:
         """Keep the lines of rounds up to ``upto`` and drop what a stopped run wrote after its checkpoint."""
         self._path = pathlib.Path(folder) / HISTORY
         old = self._path.read_text().splitlines(keepends=True) if self._path.exists() else []
-        whole = [json.loads(line) for line in old if line.endswith('\n')]  # a run that was killed leaves half a line
+        whole = [
+            modern_kinds(json.loads(line)) for line in old if line.endswith('\n')
+        ]  # a run that was killed leaves half a line
         self.lines = [line for line in whole if line['round'] <= upto]
         self._path.write_text(_json_lines(self.lines))
 
@@ -38,9 +40,10 @@ class History:
         with self._path.open('a') as file:
             file.write(_json_lines(lines))
 
-    def of(self, seed: int, kind: str) -> list[dict[str, Any]]:
-        """All summaries of one seed and kind of model, in order."""
-        return [line[kind] for line in self.lines if line['seed'] == seed and kind in line]
+    def of(self, seed: int, kind: str, rounds: Sequence[int] | None = None) -> list[dict[str, Any]]:
+        """The summaries of one seed and kind of model, in order: of all rounds, or of those given."""
+        own = [line for line in self.lines if line['seed'] == seed and kind in line]
+        return [line[kind] for line in own if rounds is None or line['round'] in rounds]
 
     def best(self, seed: int) -> Line:
         """The evaluation of one seed with the best validation score, the first of equals."""
@@ -63,11 +66,14 @@ def evaluation_line(
 ) -> Line:
     """One line of metrics.jsonl from the metrics of every kind of model; fairness is about the ``score``.
 
-    ``validation`` are the metrics of clients on their validation sets, of which the mean score is kept.
+    ``validation`` are the metrics of clients on their validation sets, of which the mean score over clients is kept,
+    and the lowest score of a group, or of a client where there are no groups.
     """
     line: Line = {'round': round, 'seed': seed, 'train_loss': loss if np.isfinite(loss) else None}
     if validation is not None:
-        line['validation'] = mean_score(np.asarray(validation[score], np.float64))
+        scores = np.asarray(validation[score], np.float64)
+        line['validation'] = mean_score(scores)
+        line['validation_worst'] = worst_score(scores, federation.groups, federation.group_of)
     for kind, values in metrics.items():
         own = MODEL_KINDS[kind].own
         line[kind] = summarise(values, federation.tests.test_of, federation.groups, federation.group_of, own, score)
@@ -78,6 +84,18 @@ def mean_score(scores: np.ndarray) -> float | None:
     """The mean over the clients that have a score; None where nobody has."""
     known = scores[np.isfinite(scores)]
     return float(known.mean()) if known.size else None
+
+
+def worst_score(scores: np.ndarray, groups: Sequence[str] = (), group_of: np.ndarray | None = None) -> float | None:
+    """The lowest mean score of a group, or the lowest score of a client where there are no groups.
+
+    >>> worst_score(np.array([0.5, 0.9, 0.6]), ('north', 'south'), np.array([0, 0, 1])), worst_score(np.array([0.5, 1]))
+    (0.6, 0.5)
+    """
+    scores = np.where(np.isfinite(scores), scores, np.nan)
+    values = group_means(scores, group_of, len(groups)) if groups else scores
+    known = values[np.isfinite(values)]
+    return float(known.min()) if known.size else None
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------
@@ -97,7 +115,7 @@ def history(folder: Folder) -> list[Line]:
     for number, text in enumerate(read_text(path).splitlines(), 1):
         if text.strip():
             place = f'{path} line {number}'
-            line = checked_record(parse(text, place), LINE_FIELDS, place)
+            line = modern_kinds(checked_record(parse(text, place), LINE_FIELDS, place))
             lines[line['round'], line['seed']] = line
     if not lines:
         raise UserError(f'{path}: holds no evaluation')

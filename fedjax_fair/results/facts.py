@@ -10,17 +10,18 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import jax
 
-from fedjax_fair.results.files import CONFIG, Folder, read_json, write_json
+from fedjax_fair.results.files import CONFIG, HISTORY, SUMMARY, Folder, read_json, read_text, write_json
 from fedjax_fair.results.schema import CONFIG_FIELDS, checked_record
 
 PACKAGES = ('fedjax-fair', 'jax', 'jaxlib', 'flax', 'optax', 'orbax-checkpoint', 'numpy', 'scikit-learn')
 
 # in config.json beside the settings
-FACTS = ('versions', 'commit', 'command', 'platform', 'device_count', 'notes', 'plugin_files')
+FACTS = ('versions', 'commit', 'command', 'platform', 'device_count', 'notes', 'plugin_files', 'tuned', 'scored_on')
 
 
 def versions() -> dict[str, str]:
@@ -55,8 +56,13 @@ def write_config(
     settings: Mapping[str, Any],
     notes: Sequence[str] = (),
     plugin_files: Sequence[Mapping[str, str]] = (),
+    more: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
-    """Everything needed to repeat the run: settings, versions, commit, machine, name and SHA-256 of plug-ins."""
+    """Everything needed to repeat the run: settings, versions, commit, machine, name and SHA-256 of plug-ins.
+
+    ``more`` are facts of runs that belong to a search: ``tuned`` says on which data the settings were chosen,
+    ``scored_on`` which data stand in for the test sets.
+    """
     facts = {
         'versions': versions(),
         'commit': git_commit(),
@@ -65,6 +71,7 @@ def write_config(
         'device_count': jax.local_device_count(),
         'notes': list(notes),
         'plugin_files': list(plugin_files),
+        **more,
     }
     write_json(pathlib.Path(folder) / CONFIG, {**settings, **facts})
 
@@ -78,4 +85,14 @@ def read_config(folder: Folder) -> dict[str, Any]:
 def settings(folder: Folder) -> dict[str, Any]:
     """The settings of a run, without the facts beside them."""
     path = pathlib.Path(folder) / CONFIG
-    return {name: value for name, value in checked_record(read_json(path), {}, path).items() if name not in FACTS}
+    values = {name: value for name, value in checked_record(read_json(path), {}, path).items() if name not in FACTS}
+    return with_former_score(values, folder)
+
+
+def with_former_score(values: dict[str, Any], folder: Folder) -> dict[str, Any]:
+    """The settings of a run with the score that an older segmentation had, which could not be chosen."""
+    if 'score' in values:
+        return values
+    files = [path for name in (HISTORY, SUMMARY) if (path := pathlib.Path(folder) / name).is_file()]
+    with_background = any('"dice_foreground"' in read_text(path) for path in files)
+    return {**values, 'score': 'dice_with_background'} if with_background else values

@@ -11,6 +11,8 @@ from typing import Any
 from fedjax_fair.errors import UserError
 
 CONFIG, HISTORY, SUMMARY = 'config.json', 'metrics.jsonl', 'summary.json'
+TUNING = 'tuning.json'  # of a folder in which recipes were tuned
+FRONTIER = 'frontier'  # its runs differ in one hyper-parameter: frontier/NAME/NAME=VALUE
 
 Folder = str | os.PathLike[str]
 
@@ -37,6 +39,8 @@ def read_text(path: pathlib.Path) -> str:
         return path.read_text(encoding='utf-8')
     except OSError as error:
         raise UserError(f'{path}: cannot be read ({error.strerror}); a run directory holds it when finished') from None
+    except UnicodeDecodeError:
+        raise UserError(f'{path}: is not a text file') from None
 
 
 def parse(text: str, place: Any) -> Any:

@@ -11,9 +11,13 @@ cluster [R]                   the patient; -1 where patients are unknown
 label [R] or [R, K]           the truth; absent for segmentation
 prediction [S, E, R, ...]     predicted class, or labels
 score [S, E, R, K]            probabilities or logits, float32; K = 1 for two classes
-dice, iou [S, E, R, C]        of every image and class, float32
+dice, iou [S, E, R, C]        of every image and class, background first, float32; NaN: neither in prediction nor truth
 sets, groups                  names of the test sets and of the groups of clients
 test_of [N], group_of [N]     the test set and the group of every client
+
+:func:`example_scores` gives what every row adds to the score. The metric ``dice`` is the Dice of the foreground, the
+mean over the classes without the background, NaN counting as 1; ``dice_with_background`` is the mean over all classes,
+NaN counting as 0. The score of a test set is the mean over its rows.
 """
 
 from __future__ import annotations
@@ -28,10 +32,12 @@ import numpy as np
 
 from fedjax_fair.core.evaluate import MODEL_KINDS
 from fedjax_fair.errors import UserError
+from fedjax_fair.metrics.segmentation import of_images
 from fedjax_fair.options import not_one_of
 from fedjax_fair.results.files import Folder
 
-VERSION = 1
+VERSION = 2
+READABLE = (1, VERSION)  # in version 1 the dice of segmentations includes the background, with 0 for an absent class
 LARGEST = 200e6  # bytes of one file before compression; scores are left out of a larger one
 RECORDS = ('prediction', 'score', 'dice', 'iou')
 
@@ -94,9 +100,21 @@ def predictions(folder: Folder, kind: str = 'global') -> Predictions:
     except (OSError, ValueError, zipfile.BadZipFile) as error:
         raise UserError(f'{path}: cannot be read ({error})') from None
     version = int(arrays.pop('version', 0))
-    if version != VERSION:
-        raise UserError(f'{path}: its format has version {version}; this program reads version {VERSION}')
-    return _of_arrays(arrays, path)
+    if version not in READABLE:
+        known = ' and '.join(map(str, READABLE))
+        raise UserError(f'{path}: its format has version {version}; this program reads versions {known}')
+    found = _of_arrays(arrays, path)
+    old_dice = version == 1 and found.metric == 'dice'
+    return dataclasses.replace(found, metric='dice_with_background') if old_dice else found
+
+
+def example_scores(found: Predictions) -> np.ndarray:
+    """``[S, E, R]``: what every row adds to a score that is a mean over examples (accuracy, Dice)."""
+    if found.dice is not None:
+        return of_images(found.dice, found.metric)
+    if found.metric != 'accuracy' or found.prediction is None or found.label is None:
+        raise ValueError(f'the metric {found.metric!r} is not a mean over examples')
+    return (found.prediction == found.label).astype(np.float64)
 
 
 def _of_arrays(arrays: Mapping[str, np.ndarray], path: pathlib.Path) -> Predictions:

@@ -5,29 +5,37 @@ from __future__ import annotations
 import dataclasses
 import pathlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from fedjax_fair.errors import UserError
 from fedjax_fair.options import not_one_of
+from fedjax_fair.results import data_seeds
 from fedjax_fair.results.evaluations import Line, history
 from fedjax_fair.results.facts import read_config
-from fedjax_fair.results.files import Folder
+from fedjax_fair.results.files import CONFIG, HISTORY, SUMMARY, Folder, holds_run
+from fedjax_fair.results.reported import FORMER_LAST_K, reported
 from fedjax_fair.results.schema import MODEL_KINDS
 from fedjax_fair.results.summaries import summary
-
-SCORE_WORDS = {'dice': 'Dice', 'auc': 'AUC'}
 
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """One run: ``history`` in order of round and seed, ``label`` tells it from the other runs of a report."""
+    """One run: ``history`` in order of round and seed, ``label`` tells it from the other runs of a report.
+
+    A run with several data seeds has a folder for each of them, its ``units``. Its numbers are then means over the
+    units, its deviations are those of the units' means, and a line of its history is the mean of one unit over its
+    seeds, with the data seed in the place of the seed.
+    """
 
     path: pathlib.Path
     config: dict[str, Any]
     history: list[Line]
     summary: dict[str, Any]
     label: str
+    units: tuple[pathlib.Path, ...] = ()
 
     @property
     def scenario(self) -> str:
@@ -46,21 +54,126 @@ class Run:
 
     @property
     def seeds(self) -> list[int]:
-        """The seeds that were run."""
-        return sorted({line['seed'] for line in self.history})
+        """The seeds that were run, of every data seed."""
+        return list(self.summary['seeds']) if len(self.units) > 1 else sorted({line['seed'] for line in self.history})
 
-    def result(self, kind: str = 'global') -> dict[str, dict[str, Any]] | None:
-        """Mean and deviation over seeds of every statistic of one kind of model; None if it was not evaluated."""
+    @property
+    def folders(self) -> list[pathlib.Path]:
+        """Where its files are: one folder per data seed, in the order of :attr:`data_seeds`."""
+        return list(self.units) or [self.path]
+
+    @property
+    def data_seeds(self) -> list[int]:
+        """The seeds of the data, one per unit."""
+        seeds = self.config.get('data_seed', 0)
+        return list(seeds) if isinstance(seeds, list) else [seeds]
+
+    @property
+    def repeats(self) -> int:
+        """Over how many repetitions deviations are: units where there are several, else seeds."""
+        return len({line['seed'] for line in self.history})
+
+    @property
+    def headline(self) -> str:
+        """The kind of model whose numbers come first: the one that clients would use.
+
+        That is 'deployed' where the recipe has personal parts, else 'global'. Older runs do not say: there it is
+        'deployed' where the clients' models score differently.
+        """
+        return self.summary.get('headline') or ('deployed' if self.differs('deployed') else 'global')
+
+    def result(self, kind: str | None = None) -> dict[str, dict[str, Any]] | None:
+        """Mean and deviation over seeds of every statistic of one kind of model; None if it was not evaluated.
+
+        By default of the headline's.
+        """
+        kind = self.headline if kind is None else kind
         if kind not in MODEL_KINDS:
             raise UserError(f'`kind`={kind!r} {not_one_of(kind, MODEL_KINDS, repr)}')
         return self.summary.get(kind)
 
+    def of_headline(self, line: Line) -> dict[str, Any]:
+        """The numbers of the headline's model in a line of the history."""
+        return line.get(self.headline) or line['global']
+
+    def differs(self, kind: str) -> bool:
+        """Whether the clients' own models of this kind were evaluated and do not score like the global model."""
+        other, name = self.summary.get(kind), f'client_{self.score}'
+        if other is None:
+            return False
+        own, shared = (np.array(result[name]['mean'], np.float64) for result in (other, self.summary['global']))
+        return not np.allclose(own, shared, atol=1e-6, equal_nan=True)
+
+    @property
+    def rounds_reported(self) -> list[list[int]]:
+        """The rounds of every seed of which its numbers are the mean; derived where an older run does not say."""
+        if (rounds := self.summary.get('rounds_reported')) is not None:
+            return rounds
+        if (chosen := self.summary.get('selected_rounds')) is not None:
+            return [[number] for number in chosen]
+        last_k = self.config.get('last_k', FORMER_LAST_K)
+        return [reported([li['round'] for li in self.history if li['seed'] == seed], last_k) for seed in self.seeds]
+
+    @property
+    def validation(self) -> dict[str, float | None] | None:
+        """Mean and deviation over seeds of the validation score at the reported rounds; None without one."""
+        return self.summary.get('validation')
+
 
 def load(folder: Folder) -> Run:
-    """A finished run; a mistake in one of its files raises UserError and names the file and the field."""
+    """A finished run; a mistake in one of its files raises UserError and names the file and the field.
+
+    A folder that holds one folder per data seed is one run with several units.
+    """
     path = pathlib.Path(folder)
+    units = [] if (path / CONFIG).exists() else data_seeds.unit_folders(path)
+    if units:
+        config, lines, summarised = data_seeds.joined([load(unit) for unit in units])
+        return Run(path, config, lines, summarised, summarised['recipe'], tuple(units))
     config, summarised = read_config(path), summary(path)
-    return Run(path, config, history(path), summarised, summarised['recipe'])
+    label = summarised['recipe'] + (' (tuned)' if summarised.get('tuned') else '')
+    return Run(path, config, history(path), summarised, label)
+
+
+class LeftOut(NamedTuple):
+    """A run that cannot be reported, and why."""
+
+    path: pathlib.Path
+    reason: str
+
+    @property
+    def sentence(self) -> str:
+        """What users are told."""
+        return f'{self.path} is left out: {self.reason}'
+
+
+def begun_runs(root: Folder) -> list[pathlib.Path]:
+    """All folders below one in which a run was started, finished or not."""
+    root = pathlib.Path(root)
+    done = {path.parent for path in root.rglob(SUMMARY)}
+    begun = {path.parent for path in root.rglob(CONFIG)}
+    return sorted(done | {path for path in begun if holds_run(path) or (path / HISTORY).exists()})
+
+
+def load_readable(folders: Iterable[Folder]) -> tuple[list[Run], list[LeftOut]]:
+    """The finished runs as :func:`load_runs` gives them, and those that are unfinished or cannot be read."""
+    runs, left_out = [], []
+    for path in map(pathlib.Path, folders):
+        try:
+            if not (path / SUMMARY).exists() and not data_seeds.unit_folders(path):
+                raise UserError(f'the run is not finished (no {SUMMARY}){_progress(path)}')
+            runs.append(load(path))
+        except UserError as error:
+            left_out.append(LeftOut(path, str(error).removeprefix(f'{path}/')))
+    return _labelled(runs), left_out
+
+
+def _progress(path: pathlib.Path) -> str:
+    """How far a run got, as far as its files tell."""
+    try:
+        return f'; its last evaluation is of round {history(path)[-1]["round"]} of {read_config(path)["rounds"]}'
+    except (UserError, KeyError):
+        return ''
 
 
 def load_runs(folders: Iterable[Folder]) -> list[Run]:
@@ -68,6 +181,10 @@ def load_runs(folders: Iterable[Folder]) -> list[Run]:
     runs = [load(folder) for folder in folders]
     if not runs:
         raise UserError('run_dirs must name at least one run directory, got none')
+    return _labelled(runs)
+
+
+def _labelled(runs: list[Run]) -> list[Run]:
     for name in ('model', 'directory'):
         shared = Counter((run.scenario, run.label) for run in runs)
         extra = [run.summary['model'] if name == 'model' else run.path.resolve().name for run in runs]
@@ -76,8 +193,3 @@ def load_runs(folders: Iterable[Folder]) -> list[Run]:
             for run, more in zip(runs, extra, strict=True)
         ]
     return runs
-
-
-def score_of(runs: Sequence[Run]) -> str:
-    """In words, what the numbers of these runs are about."""
-    return ' or '.join(dict.fromkeys(SCORE_WORDS.get(run.score, run.score) for run in runs))

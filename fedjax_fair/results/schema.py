@@ -2,8 +2,14 @@
 
 config.json    every setting, and beside them the facts of :data:`~fedjax_fair.results.facts.FACTS`
 metrics.jsonl  a line per evaluation and seed: ``round``, ``seed``, ``train_loss`` and, for every kind of model that was
-               evaluated, the numbers of :func:`~fedjax_fair.metrics.summarise`
-summary.json   for every kind of model mean and deviation over seeds of these numbers, or None; what was run, and costs
+               evaluated, the numbers of :func:`~fedjax_fair.metrics.summarise`; where clients have validation sets,
+               ``validation`` is the mean score over clients and ``validation_worst`` that of the worst group or client
+summary.json   for every kind of model mean and deviation over seeds of these numbers, or None; what was run, and costs;
+               what :func:`~fedjax_fair.results.federation_facts` says; ``remarks``, the parts of the recipe without
+               an effect of their own, each as :class:`~fedjax_fair.core.idle.IdlePart`; ``tuned='validation'``:
+               settings were chosen on validation data; ``scored_on='validation'``: a trial, whose numbers are about
+               validation sets in place of test sets
+tuning.json    of a folder in which recipes were tuned: the budget, every trial with its validation score, the choice
 """
 
 from __future__ import annotations
@@ -11,26 +17,65 @@ from __future__ import annotations
 from typing import Any
 
 from fedjax_fair.core.evaluate import MODEL_KINDS
+from fedjax_fair.core.idle import IdlePart
 from fedjax_fair.errors import UserError
 
 CONFIG_FIELDS = {'recipe': str, 'scenario': str}
 LINE_FIELDS = {'round': int, 'seed': int, 'global': dict}
-SUMMARY_FIELDS = {'recipe': str, 'scenario': str, 'model': str, 'rounds': int, 'groups': list, 'global': dict}
+SUMMARY_FIELDS = {
+    'recipe': str,
+    'scenario': str,
+    'model': str,
+    'rounds': int,
+    'groups': list,
+    'global': dict,
+    'remarks': list,
+    'problems': list,
+}
+SINCE: dict[str, Any] = {
+    'score': 'accuracy',
+    'tests': None,
+    'chance': None,
+    'problems': [],
+    'remarks': [],
+}  # what older ones lack
+REMARK_FIELDS = dict.fromkeys(IdlePart._fields, str)
 STATISTICS = ('avg', 'std', 'worst', 'client_std', 'client_worst_10pct')
 
 
 def modern_summary(summary: Any) -> Any:
     """A summary as it is written today.
 
-    Older ones call the global model ``metrics``, and those from before there were tasks do not name the score.
+    Older ones call the global model ``metrics``. Those from before there were tasks do not name the score, and they say
+    less of the data. The ``dice`` of older segmentations includes the background.
 
-    >>> modern_summary({'rounds': 5, 'metrics': {'avg': 1}})
-    {'rounds': 5, 'global': {'avg': 1}, 'score': 'accuracy'}
+    >>> modern = modern_summary({'rounds': 5, 'metrics': {'avg': 1}})
+    >>> modern['global'], modern['score'], modern['remarks']
+    ({'avg': 1}, 'accuracy', [])
     """
     if not isinstance(summary, dict):
         return summary
-    renamed = {'global' if name == 'metrics' else name: value for name, value in summary.items()}
-    return renamed if 'score' in renamed else {**renamed, 'score': 'accuracy'}
+    renamed = SINCE | {'global' if name == 'metrics' else name: value for name, value in summary.items()}
+    if renamed['score'] == 'dice' and 'dice_foreground' in (renamed.get('global') or {}):
+        renamed['score'] = 'dice_with_background'
+    return modern_kinds(renamed)
+
+
+def modern_kinds(record: dict[str, Any]) -> dict[str, Any]:
+    """A summary or a line of metrics.jsonl with the Dice of every kind of model under the names of today.
+
+    >>> modern_kinds({'round': 5, 'global': {'dice': 0.9, 'group_dice': [0.9], 'dice_foreground': 0.8}})
+    {'round': 5, 'global': {'dice_with_background': 0.9, 'group_dice_with_background': [0.9], 'dice': 0.8}}
+    """
+    old = {kind: numbers for kind in MODEL_KINDS if 'dice_foreground' in (numbers := record.get(kind) or {})}
+    return record | {kind: {_dice_name(n): value for n, value in numbers.items()} for kind, numbers in old.items()}
+
+
+def _dice_name(name: str) -> str:
+    """What a number of an older segmentation is called today."""
+    if name in ('dice', 'client_dice', 'group_dice'):
+        return f'{name}_with_background'
+    return name.replace('dice_foreground', 'dice')
 
 
 def checked_record(record: Any, fields: dict[str, Any], place: Any) -> dict[str, Any]:
@@ -48,6 +93,8 @@ def checked_record(record: Any, fields: dict[str, Any], place: Any) -> dict[str,
 def checked_summary(summary: Any, place: Any) -> dict[str, Any]:
     """A summary of today after refusing one that is not whole."""
     checked_record(summary, SUMMARY_FIELDS, place)
+    for remark in summary['remarks']:
+        checked_record(remark, REMARK_FIELDS, f"{place}: field 'remarks'")
     for kind in MODEL_KINDS:
         if summary.get(kind) is not None:
             _check_result(summary[kind], kind, summary, place)

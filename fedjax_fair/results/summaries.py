@@ -9,9 +9,8 @@ from typing import Any
 from fedjax_fair.metrics import last_k, over_seeds
 from fedjax_fair.results.evaluations import History
 from fedjax_fair.results.files import SUMMARY, Folder, read_json, write_json
+from fedjax_fair.results.reported import rounds_reported, validation_score
 from fedjax_fair.results.schema import MODEL_KINDS, checked_summary, modern_summary
-
-SELECTIONS = ('last_k', 'best_validation')  # which evaluations are reported
 
 
 def write_summary(
@@ -22,22 +21,20 @@ def write_summary(
     score: str,
     more: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Scores averaged over the last k evaluations (or the best one), then mean and deviation over seeds.
+    """Scores averaged over the evaluations that are reported, then mean and deviation over seeds.
 
-    ``settings`` are those of config.json, ``more`` are costs and pictures.
+    ``settings`` are those of config.json, ``more`` are costs, pictures, remarks and facts of the federation.
     """
-    seeds = settings['seeds']
-    best = [log.best(seed) for seed in seeds] if settings['select'] == 'best_validation' else None
+    seeds, rounds = settings['seeds'], rounds_reported(log, settings)
+    best = settings['select'] == 'best_validation'
 
     def over(kind: str) -> dict | None:
-        evaluations = [log.of(seed, kind) for seed in seeds]
-        if not all(evaluations):
-            return None
-        once = MODEL_KINDS[kind].trained
-        if best is not None and not once:
-            evaluations = [[line[kind]] for line in best]
-        k = 1 if once else settings['last_k']
-        return over_seeds([last_k(one, k, score) for one in evaluations])
+        pairs = zip(seeds, rounds, strict=True)
+        evaluations = [
+            log.of(seed, kind)[-1:] if MODEL_KINDS[kind].trained else log.of(seed, kind, own_rounds)
+            for seed, own_rounds in pairs
+        ]
+        return over_seeds([last_k(one, len(one), score) for one in evaluations]) if all(evaluations) else None
 
     summary = {
         'recipe': settings['recipe'],
@@ -48,7 +45,9 @@ def write_summary(
         'rounds': settings['rounds'],
         'seeds': list(seeds),
         'hyper': settings['hyper'],
-        'selected_rounds': None if best is None else [line['round'] for line in best],
+        'rounds_reported': rounds,
+        'validation': validation_score(log, seeds, rounds),
+        'selected_rounds': [own_rounds[0] for own_rounds in rounds] if best else None,
         'clients': federation.num_clients,
         'groups': list(federation.groups),
         'group_of': None if federation.group_of is None else [int(g) for g in federation.group_of],

@@ -7,16 +7,30 @@ from typing import Any
 
 import numpy as np
 
+from fedjax_fair.core.passes import Passes
 
-def costs(tallies: Mapping[str, Any], lanes: slice, rounds: int) -> dict[str, Any]:
-    """Time, communication, padding and failures of some lanes, per round and run where that is meant."""
+
+def costs(
+    tallies: Mapping[str, Any], lanes: slice, rounds: int, passes: Passes, batch_size: int, cores: int
+) -> dict[str, Any]:
+    """Time, work, communication, padding and failures of some lanes, per round and run where that is meant.
+
+    ``passes`` says how often the recipe runs the network, and ``cores`` what the load of the machine is relative to.
+    """
+    loads = tallies.get('loads')
     sums = {name: np.asarray(values)[lanes] for name, values in tallies['sums'].items()}
     share = len(sums['clients']) / len(tallies['sums']['clients'])
     seconds = tallies['seconds'] * share
     return {
         'seconds': seconds,
         'compile_seconds': tallies['compile_seconds'],
+        'examples_trained': float(sums['examples'].sum()),
         'rounds_per_second': rounds * len(sums['clients']) / max(seconds, 1e-9),
+        'load_per_core': float(np.mean(loads)) / cores if loads else None,
+        'cores': cores,
+        'work_per_round': _work(
+            {name: float(total.mean() / rounds) for name, total in sums.items()}, passes, batch_size
+        ),
         'bytes_per_round': {way: float(sums[f'bytes_{way}'].mean() / rounds) for way in ('down', 'up')},
         'padding_waste': float(1 - sums['examples'].sum() / max(sums['examples_paid'].sum(), 1)),
         'failures': {
@@ -27,17 +41,44 @@ def costs(tallies: Mapping[str, Any], lanes: slice, rounds: int) -> dict[str, An
     }
 
 
+def _work(means: Mapping[str, float], passes: Passes, batch_size: int) -> dict[str, float] | None:
+    """What the clients of a round do on average; None where a checkpoint of an older version did not count it.
+
+    Measurements over a client's whole data read its examples once more; their passes are told in batches, as those of
+    local training are.
+    """
+    if 'examples_held' not in means:
+        return None
+    steps, held = means['steps'], means['examples_held']
+    return {
+        'steps': steps,
+        'examples': means['examples'] + held * (passes.data_gradients + passes.data_forwards),
+        'gradient_passes': steps * passes.step_gradients + held / batch_size * passes.data_gradients,
+        'forward_passes': steps * passes.step_forwards + held / batch_size * passes.data_forwards,
+    }
+
+
+FAILURES = {
+    'dropped': 'times a client dropped out',
+    'non_finite': 'times a client failed with a non-finite update, which was left out',
+    'empty_rounds': 'rounds were empty and left the model unchanged',
+}
+
+
+def failure_words(failures: Mapping[str, Any]) -> str:
+    """What went wrong in a run; nothing where all went well.
+
+    >>> failure_words({'dropped': 3, 'non_finite': 0, 'empty_rounds': 1})
+    '3 times a client dropped out, 1 rounds were empty and left the model unchanged'
+    """
+    return ', '.join(f'{count} {FAILURES.get(name, name)}' for name, count in failures.items() if count)
+
+
 def failure_lines(summaries: Sequence[Mapping[str, Any]], points: Sequence[Mapping[str, float]]) -> list[str]:
     """One line for every run in which something went wrong, for the end of the terminal's output."""
     lines = []
     for summary, point in zip(summaries, points, strict=True):
-        failures = summary['failures']
-        counts = [
-            (failures['dropped'], 'times a client dropped out'),
-            (failures['non_finite'], 'times a client failed with a non-finite update, which was left out'),
-            (failures['empty_rounds'], 'rounds were empty and left the model unchanged'),
-        ]
-        told = ', '.join(f'{count} {what}' for count, what in counts if count)
+        told = failure_words(summary['failures'])
         where = ''.join(f'{name}={value:g}, ' for name, value in point.items())
         seeds = f'{len(summary["seeds"])} seeds of ' if len(summary['seeds']) > 1 else ''
         if told:

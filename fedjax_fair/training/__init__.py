@@ -6,7 +6,7 @@
 
 from fedjax_fair.training.cache import use_compilation_cache
 from fedjax_fair.training.checks import checked
-from fedjax_fair.training.comparison import compare
+from fedjax_fair.training.comparison import compare, run_data_seeds
 from fedjax_fair.training.config import Config
 from fedjax_fair.training.devices import use_host_devices
 from fedjax_fair.training.federations import load_federation
@@ -15,6 +15,7 @@ from fedjax_fair.training.interruption import Interrupted
 from fedjax_fair.training.loop import run
 from fedjax_fair.training.setup import Experiment, prepare
 from fedjax_fair.training.sweeps import Sweep, sweep
+from fedjax_fair.training.tuning import tune
 
 __all__ = [
     'Config',
@@ -27,7 +28,9 @@ __all__ = [
     'load_federation',
     'prepare',
     'run',
+    'run_data_seeds',
     'sweep',
+    'tune',
     'use_compilation_cache',
     'use_host_devices',
 ]

@@ -1,16 +1,20 @@
-"""Several recipes under the same settings."""
+"""Several recipes or data seeds under the same settings, and frontiers: a hyper-parameter over several values."""
 
 from __future__ import annotations
 
 import dataclasses
 import pathlib
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
+from fedjax_fair import results
 from fedjax_fair.errors import UserError
 from fedjax_fair.training import output
 from fedjax_fair.training.checks import checked
 from fedjax_fair.training.config import Config
+from fedjax_fair.training.federations import load_federation
+from fedjax_fair.training.grid import check_points
 from fedjax_fair.training.loop import run
 from fedjax_fair.training.setup import prepare
 
@@ -37,22 +41,109 @@ def compare(
     recipes: Sequence[str],
     out: str | pathlib.Path,
     *,
+    frontiers: Mapping[str, Sequence[float]] = MappingProxyType({}),
+    data_seeds: Sequence[int] | None = None,
     resume: bool = False,
     overwrite: bool = False,
     quiet: bool = False,
 ) -> dict[str, dict[str, Any]]:
     """Run several recipes under the same settings, each in a folder of its own below ``out``; returns the summaries.
 
-    ``config.hyper`` may have hyper-parameters of all recipes. Every recipe is prepared once, before the first one runs,
-    so that all mistakes show at once. ``fedjax_fair.report.write_report`` draws the comparison.
+    ``config.hyper`` may have hyper-parameters of all recipes. Every recipe is prepared before the first one runs, so
+    that all mistakes show at once. ``fedjax_fair.report.write_report`` draws the comparison.
+
+    ``frontiers={'fedism.q': [0, 1, 2]}`` also runs the recipe with that part for every value, all as one program, in
+    ``out/frontier/fedism.q``: how much of the mean does each value pay for the worst?
+
+    With ``data_seeds`` every recipe runs once with each of them, in ``out/RECIPE/data_seed=K``. Summaries are by
+    folder.
     """
-    out = pathlib.Path(out)
-    configs = settings_of(config, recipes)
+    if data_seeds is not None:
+        if frontiers:
+            raise UserError(f'`frontier`={next(iter(frontiers))} takes one data seed; leave out `data_seeds`')
+        units = [
+            {f'{one.recipe}/{results.unit_name(seed)}': Job(one) for one in settings_of(with_seed, recipes)}
+            for seed, with_seed in _by_data_seed(config, data_seeds).items()
+        ]
+        return _run_units(units, pathlib.Path(out), resume, overwrite, quiet)
+    of_frontier = {name: recipe_of(name, recipes) for name in frontiers}
+    everybody = list(dict.fromkeys([*recipes, *of_frontier.values()])) if of_frontier else recipes
+    configs = dict(zip(everybody, settings_of(config, everybody), strict=True))
+    jobs = {recipe: Job(configs[recipe]) for recipe in recipes}
+    for name, values in frontiers.items():
+        own = configs[of_frontier[name]]
+        jobs[f'{results.FRONTIER}/{name}'] = Job(own, _points(name, values, own))
+    summaries = _run_units([jobs], pathlib.Path(out), resume, overwrite, quiet)
+    return {recipe: summaries[recipe] for recipe in recipes}
+
+
+def run_data_seeds(
+    config: Config,
+    out: str | pathlib.Path,
+    data_seeds: Sequence[int],
+    *,
+    resume: bool = False,
+    overwrite: bool = False,
+    quiet: bool = False,
+) -> dict[str, dict[str, Any]]:
+    """Run one recipe once with each data seed, in ``out/data_seed=K``; returns the summaries by folder."""
+    seeds = _by_data_seed(config, data_seeds)
+    units = [{results.unit_name(seed): Job(checked(one))} for seed, one in seeds.items()]
+    return _run_units(units, pathlib.Path(out), resume, overwrite, quiet)
+
+
+def _by_data_seed(config: Config, data_seeds: Sequence[int]) -> dict[int, Config]:
+    """The settings with every data seed."""
+    if not data_seeds or len(set(data_seeds)) < len(data_seeds):
+        raise UserError(f'`data_seeds`={",".join(map(str, data_seeds))} must be different whole numbers')
+    return {seed: dataclasses.replace(config, data_seed=seed) for seed in data_seeds}
+
+
+class Job(NamedTuple):
+    """What is run in one folder."""
+
+    config: Config
+    points: Sequence[Mapping[str, float]] = ({},)
+
+
+def _run_units(
+    units: Sequence[Mapping[str, Job]], out: pathlib.Path, resume: bool, overwrite: bool, quiet: bool
+) -> dict[str, dict[str, Any]]:
+    """Run jobs that are given by folder; those of a unit have the same data. Returns the first summary of each."""
     output.check_out(out, resume=resume, overwrite=overwrite)
-    experiments = [prepare(one) for one in configs]
+    if resume:
+        units = [
+            {name: job._replace(config=output.resumed(job.config, out / name)) for name, job in unit.items()}
+            for unit in units
+        ]
+    experiments = [prepare(*job) for job in units[0].values()]
+    for unit in units[1:]:  # a mistake in the data of another seed shows before any run
+        load_federation(next(iter(unit.values())).config)
     output.make_out(out, resume=resume)
     summaries = {}
-    for recipe in recipes:  # an experiment that is done is let go
-        folder = out / recipe
-        (summaries[recipe],) = run(experiments.pop(0), folder, resume=resume, overwrite=overwrite, quiet=quiet)
+    for number, unit in enumerate(units):
+        experiments = experiments if number == 0 else [prepare(*job) for job in unit.values()]
+        for name in unit:  # an experiment that is done is let go
+            found = run(experiments.pop(0), out / name, resume=resume, overwrite=overwrite, quiet=quiet)
+            summaries[name] = found[0]
     return summaries
+
+
+def recipe_of(name: str, recipes: Sequence[str]) -> str:
+    """The recipe of a frontier: the first that has the part, or else the part alone.
+
+    >>> recipe_of('fedism.q', ['fedavg', 'fedism+fedprox']), recipe_of('qfedavg.q', ['fedavg'])
+    ('fedism+fedprox', 'qfedavg')
+    """
+    part, dot, _ = name.partition('.')
+    if not dot:
+        raise UserError(f'`frontier`={name}: name a hyper-parameter of a recipe, such as `frontier`=qfedavg.q=0,1,5')
+    return next((recipe for recipe in recipes if part in recipe.split('+')), part)
+
+
+def _points(name: str, values: Sequence[float], config: Config) -> tuple[dict[str, float], ...]:
+    if len(values) < 2:
+        raise UserError(f'`frontier`={name} needs two values or more')
+    points = tuple({name: float(value)} for value in values)
+    check_points(config, points, 'frontier')
+    return points

@@ -18,11 +18,11 @@ from fedjax_fair.data.declarations import given
 from fedjax_fair.data.outliers import OUTLIERS
 from fedjax_fair.data.scenarios.catalogue import DATA_SEED
 from fedjax_fair.errors import UserError
-from fedjax_fair.metrics.segmentation import LOSSES
+from fedjax_fair.metrics.segmentation import LOSSES, SCORES
 from fedjax_fair.models import NORMS, PRECISIONS
 from fedjax_fair.models.conv import CONVS
 from fedjax_fair.models.factory import check_options
-from fedjax_fair.options import AUTO, Option, Range, above, at_least, between, pairs
+from fedjax_fair.options import AUTO, Option, Range, Search, above, at_least, between, pairs, search
 from fedjax_fair.training.storage import Place
 
 Allowed = Range | Iterable[str] | Callable[[], Iterable[str]]  # numbers, or names: fixed ones, or those registered now
@@ -58,13 +58,15 @@ def setting(
     allowed: Allowed | None = None,
     group: str = 'run',
     written: Written = AS_ONE_FLAG,
+    tuned: Search | None = None,
 ) -> Any:
-    """A field of :class:`Config`: its default, its help text, the values it may have and how it is written as flags.
+    """A field of :class:`Config`: its default, its help text, the values it may have and those that tuning tries.
 
+    ``written`` tells how it is given on the command line.
     Help on what is registered is a function: plug-ins register later. Help need not name the values allowed.
     A default of ``{}`` makes a mapping of options, which are declared by those who have them.
     """
-    metadata = {'help': help, 'allowed': allowed, 'group': group, 'written': written}
+    metadata = {'help': help, 'allowed': allowed, 'group': group, 'written': written, 'tuned': tuned}
     if default == {}:
         return dataclasses.field(default_factory=dict, metadata=metadata)
     return dataclasses.field(default=default, metadata=metadata)
@@ -88,6 +90,7 @@ class Config:
     normalize: str = setting('', 'channel means and deviations of inputs: MEAN/STD (such as 0.5/0.2), imagenet, retina')
     pretrained: str = setting('', 'PyTorch weights to start from (.safetensors or .npz)')
     loss: str | None = setting(None, 'loss of segmentation', LOSSES)
+    score: str | None = setting(None, 'score of segmentation, by default the Dice of the foreground', tuple(SCORES))
     rounds: int = setting(30, 'rounds of federated training', at_least(1))
     seeds: tuple[int, ...] = setting((0,), 'seeds of initialisation, batch order and client sampling')
     data_seed: int = setting(DATA_SEED.default, DATA_SEED.help, DATA_SEED.range)
@@ -98,7 +101,7 @@ class Config:
     local_epochs: int = setting(2, 'passes over its data that a client makes per round', between(1, 10**6), 'local')
     local_steps: int | None = setting(None, 'batches per round instead of epochs', between(1, 10**9), 'local')
     batch_size: int = setting(16, 'examples per local step', at_least(1), 'local')
-    lr: float = setting(0.1, 'local learning rate', above(0), 'local')
+    lr: float = setting(0.1, 'local learning rate', above(0), 'local', tuned=search(0.001, 1, log=True))
     lr_decay: float = setting(1.0, 'factor on the learning rate after every round', above(0), 'local')
     local_optimizer: str = setting('sgd', 'optimiser of local training', OPTIMIZERS, 'local')
     momentum: float = setting(0.0, 'momentum of sgd', between(0, 1), 'local')
@@ -123,7 +126,12 @@ class Config:
     data: Mapping[str, Any] = setting({}, 'options of the scenario', group='data', written=AS_OPTIONS)
     # evaluation
     eval_every: int = setting(5, 'rounds between evaluations', at_least(1), 'evaluation')
-    last_k: int = setting(5, 'reported accuracies are means over the last k evaluations', at_least(1), 'evaluation')
+    last_k: int | None = setting(
+        None,
+        'scores are means over the last k evaluations; by default the last quarter, at most 5',
+        at_least(1),
+        'evaluation',
+    )
     select: str = setting('last_k', 'the evaluations that are reported', results.SELECTIONS, 'evaluation')
     validation: float = setting(
         0.0, "share of each client's training examples to validate on", Range(0, 1, below=True), 'evaluation'
@@ -259,7 +267,7 @@ def _option(field: dataclasses.Field, hint: Any) -> Option:
     help, allowed = field.metadata['help'], field.metadata['allowed']
     help = help() if callable(help) else help
     if allowed is None or isinstance(allowed, Range):
-        return Option(field.name, field.default, kind, help, allowed)
+        return Option(field.name, field.default, kind, help, allowed, search=field.metadata['tuned'])
     return Option(field.name, field.default, kind, help, choices=tuple(allowed() if callable(allowed) else allowed))
 
 

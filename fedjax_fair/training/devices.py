@@ -13,13 +13,22 @@ from fedjax_fair.options import AUTO
 from fedjax_fair.training.config import Config
 
 
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count() or 1
+
+
+def load() -> float | None:
+    """How many processes wanted a core in the last minute, on average; None where the system does not tell."""
+    return os.getloadavg()[0] if hasattr(os, 'getloadavg') else None
+
+
 def use_host_devices(devices: int | None) -> None:
     """Split the CPU into one device per core (or as many as asked for); only possible before JAX starts."""
     if 'xla_force_host_platform_device_count' in os.environ.get('XLA_FLAGS', ''):
         return
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count() or 1
     try:
-        jax.config.update('jax_num_cpu_devices', min(devices or cores, cores))
+        jax.config.update('jax_num_cpu_devices', min(devices or cores(), cores()))
     except RuntimeError:  # JAX runs already, in a notebook for instance: use what it has
         return
 

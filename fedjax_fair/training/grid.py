@@ -26,17 +26,20 @@ def grid_points(grid: Mapping[str, Sequence[float]]) -> tuple[dict[str, float], 
     return tuple(dict(zip(grid, chosen, strict=True)) for chosen in itertools.product(*grid.values()))
 
 
-def check_points(config: Config, points: Sequence[Mapping[str, float]]) -> None:
-    """Refuse points that name something else than float settings, or hold values that are not allowed."""
+def check_points(config: Config, points: Sequence[Mapping[str, float]], flag: str = 'grid') -> None:
+    """Refuse points that name something else than float settings, or hold values that are not allowed.
+
+    ``flag`` is what the user wrote them in.
+    """
     options = swept_options(config.recipe)
     for name in points[0]:
         if name not in options:
             can = ', '.join(options)
-            raise UserError(f'`grid`={name}: only float settings can be swept in one program: {can}')
+            raise UserError(f'`{flag}`={name}: only float settings can be swept in one program: {can}')
     for name, value in (pair for point in points for pair in point.items()):
         options[name].check(value, name)
     if len({tuple(point.items()) for point in points}) < len(points):
-        raise UserError(f'`grid`: a value of {", ".join(points[0])} is given twice')
+        raise UserError(f'`{flag}`: a value of {", ".join(points[0])} is given twice')
 
 
 def swept_options(recipe: str) -> dict[str, Option]:

@@ -6,6 +6,7 @@ import contextlib
 import pathlib
 import time
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import jax
@@ -15,7 +16,7 @@ import numpy as np
 from fedjax_fair import results
 from fedjax_fair.core.evaluate import KEPT
 from fedjax_fair.core.types import Array, FedState
-from fedjax_fair.training import output, profile
+from fedjax_fair.training import devices, output, profile
 from fedjax_fair.training.checkpoint import FOLDER, Checkpoints
 from fedjax_fair.training.checks import checked
 from fedjax_fair.training.cohort_supply import Resident, Streaming, Supply, joined
@@ -39,13 +40,15 @@ def run(
     overwrite: bool = False,
     quiet: bool = False,
     profiled: bool = False,
+    facts: Mapping[str, str] = MappingProxyType({}),
 ) -> list[dict[str, Any]]:
     """Run one experiment, every point of ``points`` times every seed as one program; returns the summaries.
 
     An experiment that :func:`~fedjax_fair.training.prepare` gave may stand for its settings and its points.
     A single point without swept values writes straight into ``out``; a grid writes one directory per point below it.
     All mistakes are found before ``out`` is touched. ``resume`` goes on from the last checkpoint; a finished run is
-    only read. ``profiled`` traces the second round of this call into ``out/profile``.
+    only read. ``profiled`` traces the second round of this call into ``out/profile``. ``facts`` are written into
+    config.json and summary.json beside the others.
     """
     out = pathlib.Path(out)
     if isinstance(config, Experiment):
@@ -55,23 +58,32 @@ def run(
     output.check_out(out, resume=resume, overwrite=overwrite)
     folders = [out / results.point_name(p) if p else out for p in points]
     if resume:
+        settings = output.resumed(settings, folders[0])
         for folder, point in zip(folders, points, strict=True):
             output.check_same(settings.at(point), folder)
         if all((folder / results.SUMMARY).exists() for folder in folders):
             return [results.summary(folder) for folder in folders]
     experiment = prepared or prepare(settings, points)
     output.make_out(out, resume=resume)
-    return _Runner(experiment, out, folders, resume, quiet, profiled).run()
+    return _Runner(experiment, out, folders, resume, quiet, profiled, facts).run()
 
 
 class _Runner:
     """One experiment on its way through the rounds."""
 
     def __init__(
-        self, experiment: Experiment, out: pathlib.Path, folders: list, resume: bool, quiet: bool, traced: bool
+        self,
+        experiment: Experiment,
+        out: pathlib.Path,
+        folders: list,
+        resume: bool,
+        quiet: bool,
+        traced: bool,
+        facts: Mapping[str, str],
     ):
         self.experiment, self.config, self.out, self.folders = experiment, experiment.config, out, folders
         self.model = model_name(self.config, experiment.federation)
+        self.facts = results.federation_facts(experiment.federation, experiment.task.score) | dict(facts)
         self.done, self.quiet, self.traced = 0, quiet, traced
         self.tallies: dict[str, Any] = {'seconds': 0.0, 'compile_seconds': 0.0, 'sums': {}}
         self.evaluators: dict[str, Any] = {}
@@ -86,18 +98,18 @@ class _Runner:
             folder.mkdir(parents=True, exist_ok=True)
             if not (folder / results.CONFIG).exists():
                 config, files = self.config.at(point), output.plugin_files(self.config)
-                results.write_config(folder, config.recorded(self.model), experiment.notes, files)
+                results.write_config(folder, config.recorded(self.model), experiment.notes, files, facts)
         self.histories = [results.History(folder, upto=self.done) for folder in folders]
-        facts = (self.config, experiment.federation, experiment.task)
-        self.plan = plan(*facts, experiment.kinds)
-        self.kept = [PredictionLog(folder, self.plan, *facts, upto=self.done) for folder in folders]
+        about = (self.config, experiment.federation, experiment.task)
+        self.plan = plan(*about, experiment.kinds)
+        self.kept = [PredictionLog(folder, self.plan, *about, upto=self.done) for folder in folders]
 
     def run(self) -> list[dict[str, Any]]:
         """Go on until all rounds are done; a stop request ends after a checkpoint."""
         title = f'{self.config.recipe} on {self.experiment.federation.name}'
         display = Display(title, self.config.rounds, self.done, quiet=self.quiet)
         with StopFlag() as stop, display, contextlib.closing(self.supply):
-            for note in (*self.experiment.notes, *filter(None, [self.plan.note])):
+            for note in (*self._head(), *self.experiment.notes, *filter(None, [self.plan.note])):
                 display.say(note)
             self._rounds(stop, display)
             if self.done < self.config.rounds:
@@ -109,6 +121,13 @@ class _Runner:
         for line in results.failure_lines(summaries, self.experiment.points):
             display.warn(line)
         return summaries
+
+    def _head(self) -> list[str]:
+        """What is run, in a few lines, as tables and reports show it; what a grid varies is left out."""
+        federation, swept = self.experiment.federation, self.experiment.points[0]
+        facts = {'scenario': federation.name, 'clients': federation.num_clients, **self.facts}
+        settings = {name: value for name, value in self.config.recorded(self.model).items() if name not in swept}
+        return list(results.head_facts(settings, facts).values())
 
     def _rounds(self, stop: StopFlag, display: Display) -> None:
         if self.done == self.config.rounds:
@@ -154,24 +173,32 @@ class _Runner:
         # Where nobody took part there is no loss.
         losses = np.where(log['clients'] > 0, log.pop('train_loss'), np.nan)[:, -1]
         sums = self.tallies['sums']
-        for name, value in log.items():
-            sums[name] = (np.asarray(sums.get(name, 0.0)) + value.astype(np.float64).sum(1)).tolist()
+        for name in sums or log:  # what an older checkpoint has not counted is not counted from here on
+            sums[name] = (np.asarray(sums.get(name, 0.0)) + log[name].astype(np.float64).sum(1)).tolist()
         return losses, seconds
+
+    def _note_load(self) -> None:
+        """What else the machine does decides how long rounds take."""
+        if (load := devices.load()) is not None:
+            self.tallies.setdefault('loads', []).append(load)
 
     def _due(self) -> bool:
         return self.done % self.config.eval_every == 0 or self.done == self.config.rounds or self._adapt_due()
 
     def _adapt_due(self) -> bool:
+        if self.experiment.is_trial:
+            return False
         every = self.config.adapt_every
         return self.done == self.config.rounds or bool(every and self.done % every == 0)
 
     def _evaluate(self, losses: np.ndarray, tests, display: Display) -> str:
         """Evaluate all lanes, write their lines, and say how fair the models are now."""
+        self._note_load()
         metrics = self._metrics(self.experiment.kinds, display, tests, keep=self.plan.records)
         if self._adapt_due():
             metrics |= self._metrics(('adapted',), display, tests, keep=self.plan.records)
         kept = {kind: _popped(values) for kind, values in metrics.items()}
-        validated = self._validated(display)
+        validated = self._validated(metrics, display)
         seeds, lines, federation = self.config.seeds, [], self.experiment.federation
         for lane, loss in enumerate(losses):
             own = jax.tree.map(lambda leaf, lane=lane: leaf[lane], metrics)
@@ -185,14 +212,16 @@ class _Runner:
             for kind, records in kept.items():
                 own_records = {name: values[own_lanes] for name, values in records.items()}
                 self.kept[number].add(self.done, kind, own_records, history)
-        return fairness_note([line['global'] for line in lines])
+        headline = self.experiment.headline
+        return fairness_note([line[headline] for line in lines], headline)
 
-    def _validated(self, display: Display) -> dict[str, Any] | None:
-        """Metrics of the model that clients would use, on their validation sets."""
-        sets = self.experiment.federation.validation
+    def _validated(self, metrics: Mapping[str, Any], display: Display) -> dict[str, Any] | None:
+        """Metrics of the model that clients would use, on their validation sets; those of a trial are ``metrics``."""
+        sets, kind = self.experiment.federation.validation, self.experiment.headline
         if sets is None:
             return None
-        kind = self.experiment.kinds[-1]
+        if self.experiment.is_trial:
+            return metrics[kind]
         return self._metrics((kind,), display, jax.tree.map(jnp.asarray, sets), 'validation')[kind]
 
     def _metrics(
@@ -241,18 +270,25 @@ class _Runner:
         return self.experiment.task.predict(self.experiment.algorithm.predict(state, x))
 
     def _finish(self) -> list[dict[str, Any]]:
-        summaries, count = [], len(self.config.seeds)
+        summaries, count, algorithm = [], len(self.config.seeds), self.experiment.algorithm
+        passes = algorithm.passes(np.asarray(self.experiment.federation.y[0]))
+        work = (passes, algorithm.facts['local'].batch_size, devices.cores())
         for number, (folder, point) in enumerate(zip(self.folders, self.experiment.points, strict=True)):
             config = self.config.at(point)
-            costs = results.costs(self.tallies, slice(number * count, (number + 1) * count), config.rounds)
+            costs = results.costs(self.tallies, slice(number * count, (number + 1) * count), config.rounds, *work)
             history = self.histories[number]
             state = jax.tree.map(lambda leaf, lane=number * count: leaf[lane], self.states)
             kinds = (*self.experiment.kinds, 'adapted')
             costs |= {'predictions_bytes': self.kept[number].finish(kinds, history)}
-            facts = costs | {'pictures': draw_overlays(self.experiment.federation, self._classes, state, folder)}
             score, federation = self.experiment.task.score, self.experiment.federation
+            drawn = {} if self.experiment.is_trial else draw_overlays(federation, self._classes, state, folder)
             settings = config.recorded(self.model)
+            idle = [part._asdict() for part in self.experiment.idle[number]]
+            chosen = {'headline': self.experiment.headline, 'score_about': self.experiment.task.about}
+            facts = costs | chosen | {'pictures': drawn, 'remarks': idle, **self.facts}
             summaries.append(results.write_summary(folder, settings, federation, history, score, facts))
+        if self.folders != [self.out] and not self.experiment.is_trial:
+            results.write_sweep(self.out, self.experiment.points, summaries)
         return summaries
 
 

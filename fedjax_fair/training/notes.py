@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-import jax
+import dataclasses
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 
 from fedjax_fair.core import Local
+from fedjax_fair.core.idle import IdlePart, idle_parts
 from fedjax_fair.core.types import Algorithm
 from fedjax_fair.data import Federation
+from fedjax_fair.data.problems import patients_of_several
+from fedjax_fair.methods import make_methods
+from fedjax_fair.results import point_name
+from fedjax_fair.training.config import Config
+
+Point = Mapping[str, float]
+SHOWN_POINTS = 3  # of a grid, that a note names
 
 
 def notes_of(local: Local, federation: Federation, algorithm: Algorithm) -> tuple[str, ...]:
-    """Choices made by auto, settings of local training that a method overrules, batches of one example.
+    """Choices made by auto, settings that a method overrules, batches of one example, patients that are divided.
 
     ``local`` is what the settings ask for.
     """
@@ -22,7 +32,36 @@ def notes_of(local: Local, federation: Federation, algorithm: Algorithm) -> tupl
         if asked != used:
             notes.append(f'{owner} trains with {key}={used} instead of {asked}')
     lone = int(np.sum(federation.sizes % algorithm.facts['local'].batch_size == 1))
-    if lone and jax.tree.leaves(jax.eval_shape(algorithm.init, jax.random.key(0)).variables['batch_stats']):
+    if lone and algorithm.facts['setting'].has_statistics:
         whose = f'the last batch of {lone} of {federation.num_clients} clients'
         notes.append(f'{whose} is a single example, of which batch norm makes little; try another batch_size')
-    return tuple(notes)
+    return (*notes, *(problem.sentence for problem in patients_of_several(federation)))
+
+
+def idle_of(
+    config: Config, points: Sequence[Point], algorithm: Algorithm, cohort: int
+) -> tuple[tuple[IdlePart, ...], ...]:
+    """For every point of a grid the parts of the recipe that have no effect of their own."""
+    everybody = cohort == algorithm.run.num_clients and config.dropout == 0
+    setting = dataclasses.replace(algorithm.facts['setting'], everybody=everybody)
+    recipes = [make_methods(config.recipe, config.at(point).method_options) for point in points]
+    return tuple(tuple(idle_parts(methods, setting)) for methods in recipes)
+
+
+def idle_notes(points: Sequence[Point], idle: Sequence[Sequence[IdlePart]]) -> list[str]:
+    """What is told about idle parts; those of some points of a grid alone are told with these.
+
+    >>> part = IdlePart('fedprox', 'fedprox', 'mu is 0', 'fedavg')
+    >>> idle_notes([{'fedprox.mu': 0.0}, {'fedprox.mu': 1.0}], [[part], []])
+    ['fedprox is the same as fedavg here: mu is 0 (at fedprox.mu=0)']
+    """
+    told: dict[str, list[str]] = {}
+    for point, parts in zip(points, idle, strict=True):
+        for part in parts:
+            told.setdefault(part.sentence, []).append(point_name(point))
+    return [sentence + _at(names) * (len(names) < len(points)) for sentence, names in told.items()]
+
+
+def _at(names: Sequence[str]) -> str:
+    more = '; ...' if len(names) > SHOWN_POINTS else ''
+    return f' (at {"; ".join(names[:SHOWN_POINTS])}{more})'

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from fedjax_fair import plugins, results
 from fedjax_fair.errors import UserError
 from fedjax_fair.options import AUTO
-from fedjax_fair.results import CONFIG, holds_run
+from fedjax_fair.results import CONFIG, TUNING, holds_run
 from fedjax_fair.training.config import COMPUTE_OPTIONS, Config, text_of_options
 
 
@@ -42,6 +42,15 @@ def make_out(out: pathlib.Path, *, resume: bool) -> None:
             pass
     except OSError as error:
         raise UserError(f'`out`={out} cannot be written: {error.strerror or error}') from None
+
+
+def resumed(config: Config, folder: pathlib.Path) -> Config:
+    """The settings of a run that goes on: an older run keeps what these leave open and what had another default."""
+    if not holds_run(folder):
+        return config
+    started = Config.of_run(folder)
+    still_open = [name for name in ('last_k', 'score') if getattr(config, name) is None]
+    return dataclasses.replace(config, **{name: getattr(started, name) for name in still_open})
 
 
 def check_same(config: Config, folder: pathlib.Path) -> None:
@@ -111,4 +120,6 @@ def _check_same_plugins(config: Config, folder: pathlib.Path) -> None:
 
 
 def _holds_runs(out: pathlib.Path) -> bool:
-    return any(holds_run(path.parent) for pattern in (CONFIG, f'*/{CONFIG}') for path in out.glob(pattern))
+    places = (CONFIG, f'*/{CONFIG}', f'*/*/{CONFIG}')
+    runs = any(holds_run(path.parent) for pattern in places for path in out.glob(pattern))
+    return runs or (out / TUNING).is_file()

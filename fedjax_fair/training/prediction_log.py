@@ -17,7 +17,7 @@ import numpy as np
 
 from fedjax_fair.core.types import Task
 from fedjax_fair.data import Federation
-from fedjax_fair.results import MODEL_KINDS, History
+from fedjax_fair.results import MODEL_KINDS, History, reported
 from fedjax_fair.results.prediction_file import Predictions, records_that_fit, write_predictions
 from fedjax_fair.training.config import Config
 
@@ -47,7 +47,7 @@ def plan(config: Config, federation: Federation, task: Task, kinds: Sequence[str
     if not config.keep_predictions or not task.kept:
         return Plan((), (), '')
     best = config.select == 'best_validation'
-    rounds = None if best else tuple(evaluation_rounds(config)[-config.last_k :])
+    rounds = None if best else tuple(reported(evaluation_rounds(config), config.last_k))
     lengths = federation.tests.mask.sum(1)
     rows = max(int(lengths.sum()), int(lengths[federation.tests.test_of].sum()) if len(kinds) > 1 else 0)
     cells = rows * len(config.seeds) * (1 if rounds is None else len(rounds))

@@ -91,11 +91,14 @@ class Display:
             self.say(f'round {done}/{self._rounds} {self._note} {left:.0f} s left')
 
 
-def fairness_note(summaries: Sequence[Mapping[str, Any]]) -> str:
-    """How fair the models are now, over all lanes.
+def fairness_note(summaries: Sequence[Mapping[str, Any]], kind: str = 'global') -> str:
+    """How fair the models of one kind are now, over all lanes.
 
     >>> fairness_note([{'avg': 0.75, 'std': 0.125, 'worst': 0.5}, {'avg': 0.25, 'std': 0.125, 'worst': None}])
     'avg 50.0% std 12.5% worst n/a'
+    >>> fairness_note([{'avg': 0.75, 'std': 0.125, 'worst': 0.5}], 'deployed')
+    'deployed models: avg 75.0% std 12.5% worst 50.0%'
     """
     means = {key: np.mean([np.nan if s[key] is None else s[key] for s in summaries]) for key in ('avg', 'std', 'worst')}
-    return ' '.join(f'{key} {mean:.1%}' if np.isfinite(mean) else f'{key} n/a' for key, mean in means.items())
+    numbers = ' '.join(f'{key} {mean:.1%}' if np.isfinite(mean) else f'{key} n/a' for key, mean in means.items())
+    return numbers if kind == 'global' else f'{kind} models: {numbers}'

@@ -13,6 +13,7 @@ from fedjax_fair import registry
 from fedjax_fair.core import Local, build
 from fedjax_fair.core.client_map import ClientMap
 from fedjax_fair.core.evaluate import personalises
+from fedjax_fair.core.idle import IdlePart
 from fedjax_fair.core.types import Algorithm, Model, Outliers, Task, default_float
 from fedjax_fair.data import Federation
 from fedjax_fair.data.augment import Augment, blends, make_augment
@@ -28,14 +29,17 @@ from fedjax_fair.training.devices import available_devices, maps_of, placement
 from fedjax_fair.training.federations import load_federation
 from fedjax_fair.training.grid import check_not_fixed, check_points
 from fedjax_fair.training.network import build_model, starting_weights
-from fedjax_fair.training.notes import notes_of
+from fedjax_fair.training.notes import idle_notes, idle_of, notes_of
 from fedjax_fair.training.program import Lane, Program, make_lanes, make_program
 from fedjax_fair.training.storage import Storage, choose_storage
 
 
 @dataclasses.dataclass(frozen=True)
 class Experiment:
-    """A checked experiment: lanes are all points of the grid times all seeds, points slowest."""
+    """A checked experiment: lanes are all points of the grid times all seeds, points slowest.
+
+    ``idle`` are the parts of the recipe without an effect of their own, for every point.
+    """
 
     config: Config
     points: tuple[dict[str, float], ...]
@@ -46,8 +50,32 @@ class Experiment:
     program: Program
     lanes: Lane
     kinds: tuple[str, ...]
+    idle: tuple[tuple[IdlePart, ...], ...]
     notes: tuple[str, ...]
     storage: Storage
+
+    @property
+    def headline(self) -> str:
+        """The kind of model that clients would use, whose numbers come first: 'global' or 'deployed'."""
+        return self.kinds[-1]
+
+    @property
+    def is_trial(self) -> bool:
+        """Whether models are scored on validation sets alone, so that tuning never sees a test example."""
+        return self.federation.validation is not None and self.federation.tests is self.federation.validation
+
+    def as_trial(self) -> Experiment:
+        """The same training, scored on the clients' validation sets in place of the test sets."""
+        sets = self.federation.validation
+        if sets is None:
+            raise UserError('a trial needs `validation`, a share of the training examples such as 0.2')
+        federation = dataclasses.replace(self.federation, tests=sets, test_patient_of=None)
+        return dataclasses.replace(self, federation=federation)
+
+    def at(self, points: Sequence[Mapping[str, float]]) -> Experiment:
+        """The same programs for other points of the same settings."""
+        lanes = make_lanes(points, self.config.seeds)
+        return dataclasses.replace(self, points=tuple(dict(point) for point in points), lanes=lanes)
 
 
 def prepare(config: Config, points: Sequence[Mapping[str, float]] = ({},)) -> Experiment:
@@ -59,7 +87,7 @@ def prepare(config: Config, points: Sequence[Mapping[str, float]] = ({},)) -> Ex
     augment = make_augment(config.augment, config.options_of(*config.tools)) if config.augment else None
     outliers = _outliers(config)
     federation = load_federation(config)
-    task = make_task(federation.task, federation.num_classes, config.loss)
+    task = make_task(federation.task, federation.num_classes, config.loss, config.score)
     _check_augment(config, federation, task)
     model = build_model(config, federation, task)
     start = starting_weights(config, federation, model)
@@ -72,7 +100,8 @@ def prepare(config: Config, points: Sequence[Mapping[str, float]] = ({},)) -> Ex
     algorithm = factory({})
     check_not_fixed(points, algorithm)
     storage = choose_storage(config.examples, config.rows, federation, algorithm, cohort, count)
-    where = (storage.describe(),) * storage.streams
+    where, idle = (storage.describe(),) * storage.streams, idle_of(config, points, algorithm, cohort)
+    notes = (*notes_of(_local(config, {}), federation, algorithm), *idle_notes(points, idle), *where, *start.notes)
     return Experiment(
         config=config,
         points=tuple(dict(point) for point in points),
@@ -83,7 +112,8 @@ def prepare(config: Config, points: Sequence[Mapping[str, float]] = ({},)) -> Ex
         program=_program(config, factory, sampler, clients, lanes, start),
         lanes=make_lanes(points, config.seeds),
         kinds=('global', 'deployed') if personalises(methods) else ('global',),
-        notes=(*notes_of(_local(config, {}), federation, algorithm), *where, *start.notes),
+        idle=idle,
+        notes=notes,
         storage=storage,
     )
 

@@ -19,6 +19,7 @@ from fedjax_fair.data.samplers import Sampler, make_sampler
 from fedjax_fair.errors import UserError
 from fedjax_fair.metrics import summarise
 from fedjax_fair.options import not_one_of
+from fedjax_fair.results import chosen_point, mean_score
 from fedjax_fair.training.grid import grid_points
 from fedjax_fair.training.program import Lane, Program, make_lanes, make_program
 
@@ -26,7 +27,10 @@ KINDS = tuple(kind for kind, about in MODEL_KINDS.items() if not about.trained)
 
 
 class Sweep(NamedTuple):
-    """What a sweep found: ``history[name][evaluation, point, seed, ...]`` at ``rounds[evaluation]``; NaN: undefined."""
+    """What a sweep found: ``history[name][evaluation, point, seed, ...]`` at ``rounds[evaluation]``; NaN: undefined.
+
+    Where the federation has validation data, ``history['validation']`` is the mean score on them.
+    """
 
     points: tuple[dict[str, float], ...]
     seeds: tuple[int, ...]
@@ -37,6 +41,16 @@ class Sweep(NamedTuple):
     def metrics(self) -> dict[str, np.ndarray]:
         """The last evaluation: ``metrics[name][point, seed, ...]``."""
         return {name: values[-1] for name, values in self.history.items()}
+
+    @property
+    def chosen(self) -> int | None:
+        """The point with the best mean validation score at the end; None without validation data.
+
+        To choose by any other number is to select on test data.
+        """
+        if 'validation' not in self.history:
+            return None
+        return chosen_point([{'mean': float(mean)} for mean in self.metrics['validation'].mean(-1)])
 
 
 def sweep(
@@ -50,7 +64,7 @@ def sweep(
     sampler: str | Sampler = 'uniform',
     dropout: float = 0.0,
     eval_every: int | None = None,
-    kind: str = 'global',
+    kind: str | None = None,
     chunk: int | None = None,
 ) -> Sweep:
     """Run every point of a grid with every seed as ONE program; each lane equals the separate run.
@@ -65,7 +79,7 @@ def sweep(
       sampler: ``'uniform'``, ``'size'`` or a function ``(key, round) -> ids``.
       dropout: chance that a sampled client drops out of a round.
       eval_every: rounds between evaluations; None evaluates only at the end.
-      kind: the model that is evaluated, ``'global'`` or ``'deployed'``.
+      kind: the model that is evaluated, ``'global'`` or ``'deployed'``; None: the one that clients would use.
       chunk: lanes that are in memory at once; None: as many as fit into half of it.
 
     Returns:
@@ -90,9 +104,10 @@ def sweep(
     points, every = grid_points(grid), min(eval_every or rounds, rounds)
     program = make_program(alg_factory, sampler, dropout=dropout, horizon=every, lane_map=_lane_map())
     lanes = make_lanes(points, seeds)
-    score = alg_factory(jax.tree.map(jnp.asarray, points[0])).facts['score']
+    facts = alg_factory(jax.tree.map(jnp.asarray, points[0])).facts
+    score, kind = facts['score'], facts['headline'] if kind is None else kind
     stops = (*range(every, rounds, every), rounds)
-    chunk = chunk or lanes_that_fit(num_bytes(program.shapes(lanes)) // len(lanes.seed), _memory())
+    chunk = chunk or lanes_at_once(program, lanes)
     pieces = [_run(program, piece, federation, stops, kind, score) for piece in _pieces(lanes, chunk)]
     history = {name: np.concatenate([piece[name] for piece in pieces], axis=1) for name in pieces[0]}
     shape = (len(points), len(seeds))
@@ -101,10 +116,10 @@ def sweep(
     return Sweep(points, tuple(seeds), stops, history)
 
 
-def _check(seeds: Sequence[int], rounds: int, eval_every: int | None, kind: str, chunk: int | None) -> None:
+def _check(seeds: Sequence[int], rounds: int, eval_every: int | None, kind: str | None, chunk: int | None) -> None:
     if not len(seeds) or len(set(seeds)) < len(seeds):
         raise UserError(f'`seeds`={list(seeds)} must be one or more different numbers')
-    if kind not in KINDS:
+    if kind not in (None, *KINDS):
         raise UserError(f'`kind`={kind!r} {not_one_of(kind, KINDS)}')
     for name, value in {'rounds': rounds, 'eval_every': eval_every, 'chunk': chunk}.items():
         if value is not None and value < 1:
@@ -114,6 +129,11 @@ def _check(seeds: Sequence[int], rounds: int, eval_every: int | None, kind: str,
 def _lane_map() -> client_map.ClientMap:
     """Lanes run together on an accelerator and one after another on CPU, as clients do."""
     return client_map.ClientMap(1) if on_cpu() else client_map.ClientMap()
+
+
+def lanes_at_once(program: Program, lanes: Lane) -> int:
+    """How many of these lanes may be in memory at once."""
+    return lanes_that_fit(num_bytes(program.shapes(lanes)) // len(lanes.seed), _memory())
 
 
 def lanes_that_fit(lane_bytes: int, memory: int) -> int:
@@ -135,7 +155,8 @@ def _pieces(lanes: Lane, chunk: int | None) -> list[Lane]:
 
 def _run(program: Program, lanes: Lane, federation: Federation, stops: Sequence[int], kind: str, score: str):
     """One piece from start to end; returns ``{name: [evaluations, lanes, ...]}``."""
-    data, tests = federation.arrays(), jax.tree.map(jnp.asarray, federation.tests)
+    tests, validation = jax.tree.map(jnp.asarray, (federation.tests, federation.validation))
+    data = federation.arrays()
     states, done, summaries = program.init(lanes), 0, []
     for stop in stops:
         states, _ = program.advance(lanes, states, data, jnp.asarray(stop - done, jnp.int32))
@@ -143,6 +164,9 @@ def _run(program: Program, lanes: Lane, federation: Federation, stops: Sequence[
         count, done = lanes.seed.shape[0], stop
         one = ({k: v[lane] for k, v in metrics.items()} for lane in range(count))
         summaries.append([_summary(values, federation, kind, score) for values in one])
+        if validation is not None:
+            found = jax.device_get(program.evaluate(lanes, states, validation, None, kinds=(kind,)))[kind][score]
+            summaries[-1] = [s | {'validation': mean_score(own)} for s, own in zip(summaries[-1], found, strict=True)]
     return {name: np.array([[one[name] for one in line] for line in summaries], np.float64) for name in summaries[0][0]}
 
 

@@ -23,7 +23,7 @@ FEW_POINTS = 6  # lines with at most this many points show them
 
 
 def accuracy_over_rounds(runs: Sequence[Run]) -> Figure:
-    """The score of the global model over rounds: a panel per group and one of their mean, a line per run.
+    """The score of the headline's model over rounds: a panel per group and one of their mean, a line per run.
 
     Without groups (or with very many) the panels are the mean over clients and the worst tenth of them. The band is one
     standard deviation over seeds.
@@ -61,8 +61,11 @@ def training_loss(runs: Sequence[Run]) -> Figure:
         return figure
 
 
-def client_distribution(runs: Sequence[Run], kind: str = 'global') -> Figure:
-    """The final score of every client, a row per run: box of the quartiles, a dot per client, colour by group."""
+def client_distribution(runs: Sequence[Run], kind: str | None = None) -> Figure:
+    """The final score of every client, a row per run: box of the quartiles, a dot per client, colour by group.
+
+    ``kind`` names the model; by default the headline's of every run.
+    """
     shown = [(run, result) for run in runs if (result := run.result(kind)) is not None]
     groups = list(dict.fromkeys(group for run, _ in shown for group in run.groups))
     groups = groups if len(groups) <= len(style.PALETTE) else []
@@ -72,7 +75,8 @@ def client_distribution(runs: Sequence[Run], kind: str = 'global') -> Figure:
         for row, (run, result) in enumerate(shown):
             score = 100 * np.array(result[f'client_{run.score}']['mean'], np.float64)
             _client_row(ax, row, score, _client_colours(run, groups, len(score)))
-        ax.set(xlabel=f'client {score_of(runs)} of the {kind} model (%)', ylim=(len(shown) - 0.45, -0.55))
+        about = f' of the {kind} model' if kind else ''
+        ax.set(xlabel=f'client {score_of(runs)}{about} (%)', ylim=(len(shown) - 0.45, -0.55))
         ax.set_yticks(range(len(shown)), [run.label for run, _ in shown])
         ax.grid(False, axis='y')
         handles = [_handle(color=style.colour(place), marker='o', linestyle='none') for place in range(len(groups))]
@@ -80,8 +84,10 @@ def client_distribution(runs: Sequence[Run], kind: str = 'global') -> Figure:
         return figure
 
 
-def fairness_plane(runs: Sequence[Run], kind: str = 'global') -> Figure:
+def fairness_plane(runs: Sequence[Run], kind: str | None = None) -> Figure:
     """The score (AVG) against unfairness (STD), one point per run with bars of one standard deviation over seeds.
+
+    They are those of the headline's model, or of the ``kind`` that is named.
 
     Up and to the left is better; the dotted line runs through the runs that no other run beats in both.
     """
@@ -92,7 +98,7 @@ def fairness_plane(runs: Sequence[Run], kind: str = 'global') -> Figure:
         points = np.array([_plane_point(run, kind) for run in shown]).reshape(-1, 4)
         for run, (x, y, x_error, y_error) in zip(shown, points, strict=True):
             place = runs.index(run)
-            bars = {'xerr': x_error, 'yerr': y_error} if len(run.seeds) > 1 else {}
+            bars = {'xerr': x_error, 'yerr': y_error} if run.repeats > 1 else {}
             ax.errorbar(x, y, **bars, fmt='none', ecolor=style.colour(place), elinewidth=1.2, capsize=3, zorder=2)
             ax.plot(x, y, **_point_style(place), zorder=3)
         if len(shown) > 1:
@@ -115,19 +121,19 @@ def _lines(ax: Axes, runs: Sequence[Run], pick: Pick, scale: float = 1) -> list[
     curves = [curve(run.history, functools.partial(pick, run)) for run in runs]
     for place, (run, (rounds, mean, std)) in enumerate(zip(runs, curves, strict=True)):
         marker = 'o' if np.isfinite(mean).sum() <= FEW_POINTS else None
-        band = scale * std if len(run.seeds) > 1 else None
+        band = scale * std if run.repeats > 1 else None
         style.line(ax, rounds, scale * mean, band, place, marker=marker)
     ax.xaxis.set_major_locator(MaxNLocator(5, integer=True, min_n_ticks=1))
     return curves
 
 
 def _at(name: str) -> Pick:
-    return lambda run, line: line['global'].get(name)
+    return lambda run, line: run.of_headline(line).get(name)
 
 
 def _of_group(name: str) -> Pick:
     def pick(run: Run, line: dict[str, Any]) -> float | None:
-        return line['global'][f'group_{run.score}'][run.groups.index(name)] if name in run.groups else None
+        return run.of_headline(line)[f'group_{run.score}'][run.groups.index(name)] if name in run.groups else None
 
     return pick
 
@@ -147,7 +153,7 @@ def _client_colours(run: Run, groups: Sequence[str], count: int) -> list[str]:
     return [style.colour(groups.index(run.groups[group])) for group in group_of]
 
 
-def _plane_point(run: Run, kind: str) -> tuple[float, ...] | None:
+def _plane_point(run: Run, kind: str | None) -> tuple[float, ...] | None:
     result = run.result(kind)
     if result is None or result['avg']['mean'] is None or result['std']['mean'] is None:
         return None

@@ -12,11 +12,12 @@ import sys
 
 import pytest
 
+from fedjax_fair import results
 from fedjax_fair.cli import main
 from fedjax_fair.data import data_options, scenario_names
 from fedjax_fair.methods import RECIPES, defaults
 from fedjax_fair.models import MODELS
-from fedjax_fair.training import Config, Interrupted, loop
+from fedjax_fair.training import Config, Interrupted, comparison, loop
 
 pytestmark = pytest.mark.xdist_group('cli_commands')
 REPORT = {'report.html', 'table.md', 'table.csv'}
@@ -51,6 +52,44 @@ def test_compare_gives_hyper_parameters_to_their_recipe(compared):
     assert read['fedavg']['hyper'] == {} and read['fedprox']['hyper'] == {'fedprox.mu': 0.5}
 
 
+def test_compare_takes_five_seeds_unless_told(compared):
+    out, _ = compared
+    assert Config.of_run(out / 'fedavg').seeds == Config.of_run(out / 'fedprox').seeds == (0, 1, 2, 3, 4)
+
+
+def test_compare_resumed_keeps_the_seeds_it_was_started_with(toy, tmp_path):
+    out = tmp_path / 'fedavg'
+    out.mkdir()
+    (out / 'config.json').write_text(Config(seeds=(0,)).to_json())
+    assert main._compared_seeds(tmp_path, ['fedprox', 'fedavg'], resume=True) == (0,)
+    assert main._compared_seeds(tmp_path, ['fedprox', 'fedavg'], resume=False) == (0, 1, 2, 3, 4)
+
+
+def test_every_data_seed_is_a_run_of_its_own(command, toy, tmp_path):
+    out = tmp_path / 'out'
+    words = [*toy, '--recipes=fedavg', '--seeds=0,1', '--data_seeds=4,1', f'--out={out}']
+    found = command('compare', *words)
+    assert found.code == 0 and '± is over 2 data seeds' in found.out
+    run = results.load(out / 'fedavg')
+    assert run.data_seeds == [1, 4] and run.folders == [out / 'fedavg' / f'data_seed={seed}' for seed in (1, 4)]
+    assert [Config.of_run(folder).data_seed for folder in run.folders] == run.data_seeds
+    assert run.folders[0].joinpath('metrics.jsonl').read_text() != run.folders[1].joinpath('metrics.jsonl').read_text()
+    assert '2 data seeds · 2 seeds' in (out / 'report.html').read_text()
+    assert command('report', f'--out={out}').out == found.out
+    assert command('compare', *words, '--resume').code == 0
+
+
+def test_run_takes_data_seeds_too(command, toy, tmp_path, monkeypatch):
+    started = []
+    monkeypatch.setattr(
+        comparison, 'run', lambda one, folder, **_: started.append((one.config.data_seed, folder)) or [{}]
+    )
+    monkeypatch.setattr(main, '_show', lambda folders, out: started.append(folders))
+    out = tmp_path / 'out'
+    assert command('run', *toy, '--data_seeds=0,7', f'--out={out}').code == 0
+    assert started == [(0, out / 'data_seed=0'), (7, out / 'data_seed=7'), [out]]
+
+
 def test_compare_resumed_skips_finished_recipes(compared, command, toy, monkeypatch):
     out, _ = compared
     kept = (out / 'fedavg' / 'summary.json').stat().st_mtime_ns
@@ -73,6 +112,20 @@ def test_report_is_drawn_again(compared, command):
     assert again.out == found.out
 
 
+def test_report_names_runs_that_it_leaves_out_and_goes_on(compared, command, tmp_path):
+    out = tmp_path / 'runs'
+    shutil.copytree(compared[0], out)
+    (out / 'fedprox' / 'summary.json').unlink()
+    found = command('report', f'--out={out}')
+    assert found.code == 0
+    said = f'{out / "fedprox"} is left out: the run is not finished'
+    assert said in found.out and said in (out / 'report.html').read_text()
+    assert not re.search(r'^ *fedprox ', found.out, re.MULTILINE)
+    (out / 'fedavg' / 'config.json').write_text('{')
+    found = command('report', f'--out={out}')
+    assert found.code == 2 and f'holds no finished run: {out / "fedavg"} is left out: config.json' in found.err
+
+
 def test_run_repeated_from_its_config_json(compared, command, tmp_path):
     out, _ = compared
     kept, again = out / 'fedprox', tmp_path / 'again'
@@ -86,7 +139,9 @@ def test_sweep_writes_a_directory_per_point_and_one_report(command, toy, tmp_pat
     out = tmp_path / 'out'
     found = command('sweep', *toy, '--recipe=fedprox', '--grid=fedprox.mu=0,1', '--grid=lr=0.1', f'--out={out}')
     assert found.code == 0
-    assert names(out) >= REPORT | {'fedprox.mu=0,lr=0.1', 'fedprox.mu=1,lr=0.1'}
+    assert names(out) >= REPORT | {'fedprox.mu=0,lr=0.1', 'fedprox.mu=1,lr=0.1', 'sweep.json'}
+    assert 'choosing a setting by them is selection on test data' in found.out
+    assert command('report', f'--out={out}').out == found.out
     assert 'fedprox.mu=1,lr=0.1' in (out / 'report.html').read_text()
 
 
@@ -131,6 +186,35 @@ def test_list_for_machines(command):
     assert set(found['recipes']) == set(RECIPES) and set(found['models']) == set(MODELS)
     assert found['recipes']['fedprox']['hyper'] == defaults('fedprox')
     assert all(recipe['about'] for recipe in found['recipes'].values())
+
+
+def test_list_shows_what_is_tuned(command):
+    shown = command('list', 'fedadam').out
+    assert '--fedadam.lr=0.01 (above 0; tuned over 0.001 to 1, log-uniform)' in shown
+    assert 'of every recipe --lr=0.1 (above 0; tuned over' in shown
+    found = json.loads(command('list', '--json').out)['recipes']['moon']['options']
+    assert found['temperature']['search'] == 'one of 0.1, 0.5, 1' and found['frozen']['search'] == ''
+
+
+def test_flags_of_tune_are_arguments_of_the_function(command, toy, tmp_path, monkeypatch):
+    given, shown = [], []
+    monkeypatch.setattr(main, 'search', lambda *args, **options: given.append((args, options)))
+    monkeypatch.setattr(main, '_show', lambda folders, out: shown.extend(folders))
+    words = [
+        '--recipes=fedavg,fedprox',
+        '--budget=5',
+        '--objective=worst',
+        '--space=lr=0.1,0.2',
+        '--space=fedprox.mu=0..1',
+    ]
+    assert command('tune', *toy, *words, f'--out={tmp_path / "out"}').code == 0
+    (_, recipes, out), options = given[0]
+    assert recipes == ['fedavg', 'fedprox'] and out == tmp_path / 'out'
+    assert options == {
+        'budget': 5, 'objective': 'worst', 'halving': 0, 'space': ['lr=0.1,0.2', 'fedprox.mu=0..1'],
+        'seeds_per_trial': 1, 'search_seed': 0, 'resume': False, 'overwrite': False, 'quiet': True,
+    }  # fmt: skip
+    assert [path.name for path in shown] == ['fedavg', 'fedavg_tuned', 'fedprox', 'fedprox_tuned']
 
 
 @pytest.mark.parametrize('word', ['--help', '-h', '--helpfull'])

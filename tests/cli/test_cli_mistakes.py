@@ -79,7 +79,13 @@ RUN_MISTAKES = [
     (['--config=/no/such/file'], '--config=/no/such/file', 'No such file'),
     (['--config'], '--config=FILE', 'write'),
     (['--resume=perhaps'], '--resume=perhaps', 'boolean'),
-    (['--recipes=fedavg'], '--recipes', 'flag of compare'),
+    (['--last_k=0'], '--last_k=0', 'at least 1'),
+    (['--score=dice'], '--score=dice', 'does not apply to --task=classification'),
+    (['--data_seeds=0,1,0'], '--data_seeds=0,1,0', 'different whole numbers'),
+    (['--data_seeds=0,-1'], '--data_seed=-1', 'at least 0'),
+    (['--data_seeds=0', '--profile'], '--profile', 'leave out --data_seeds'),
+    (['--recipes=fedavg'], '--recipes', 'flag of compare and tune'),
+    (['--budget=3'], '--budget', 'flag of tune'),
     (['--grid=lr=1'], '--grid', 'flag of sweep'),
     (['junk'], "'junk'", '--name=value'),
 ]
@@ -89,11 +95,26 @@ OTHER_MISTAKES = [
     ('compare', ['--recipes=fedavg,fedadam+fedyogi'], 'server_adam and server_yogi', 'only one'),
     ('compare', ['--recipe=fedavg'], '--recipes', 'not --recipe'),
     ('compare', ['--recipes=fedavg', '--fedprox.mu=1'], '--fedprox.mu=1', '--recipes=fedavg'),
+    ('compare', ['--frontier=lr=1,2'], '--frontier=lr', 'hyper-parameter of a recipe'),
+    ('compare', ['--frontier=fedism.q=1,1'], '--frontier', 'twice'),
+    ('compare', ['--frontier=fedism.q=1'], '--frontier=fedism.q', 'two values'),
+    ('compare', ['--frontier=fedism.q=-1,1'], '--fedism.q=-1.0', 'at least 0'),
+    ('compare', ['--frontier=fedism.schedule=1,2'], '--frontier=fedism.schedule', 'only float settings'),
+    ('compare', ['--frontier=nope.q=1,2'], "recipe 'nope'", 'fedprox'),
+    ('tune', ['--recipe=fedavg'], '--recipes', 'not --recipe'),
+    ('tune', ['--budget=1'], '--budget=1', 'at least 2'),
+    ('tune', ['--objective=best'], '--objective=best', 'mean, worst'),
+    ('tune', ['--halving=1'], '--halving=1', '2 or more'),
+    ('tune', ['--space=lr=0..1'], '--space=lr', 'above 0'),
+    ('tune', ['--space=lr=a'], '--space=lr=a', 'LOW..HIGH'),
+    ('tune', ['--space=rounds=1,2'], '--space=rounds', 'float setting'),
+    ('tune', ['--recipes=fedavg', '--fedprox.mu=1'], '--fedprox.mu=1', '--recipes=fedavg'),
     ('sweep', [], '--grid', 'name=v1,v2'),
     ('sweep', ['--grid=lr'], '--grid=lr', 'with numbers'),
     ('sweep', ['--grid=lr=0.1,0.1'], 'lr', 'different values'),
     ('sweep', ['--grid=lr=0.1', '--grid=lr=0.2'], '--grid=lr=0.2', 'twice'),
     ('sweep', ['--grid=rounds=1,2'], '--grid=rounds', 'lr, momentum, weight_decay'),
+    ('sweep', ['--grid=lr=1', '--data_seeds=0,1'], '--data_seeds', 'flag of run and compare, not of sweep'),
     ('report', [], '--out', 'directory with results'),
     ('list', ['--grid=lr=1'], '--grid', 'flag of sweep'),
 ]
@@ -200,7 +221,7 @@ def test_a_reader_may_leave_early(words):
 def test_unknown_command_in_a_real_process():
     found = _fedjax_fair('train', '--lr=1')
     assert (found.returncode, found.stdout) == (2, '')
-    commands = 'run, compare, sweep, list, report, check-method, data'
+    commands = 'run, compare, sweep, tune, list, report, check-method, data'
     assert found.stderr == f"fedjax-fair: error: unknown command 'train'; choose one of {commands}\n"
 
 

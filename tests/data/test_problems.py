@@ -8,9 +8,11 @@ import pytest
 from PIL import Image
 
 from fedjax_fair.data import problems
+from fedjax_fair.data.assembly import assemble
 from fedjax_fair.data.duplicates import digests, nearly_equal
+from fedjax_fair.data.federation import Partition
 from fedjax_fair.data.pool import Pool
-from fedjax_fair.data.problems import find_problems
+from fedjax_fair.data.problems import find_problems, patients_of_several
 from fedjax_fair.data.resize import resize_images
 from fedjax_fair.data.scenarios.digit_images import digit_domains, handwritten_digits
 from fedjax_fair.data.scenarios.tissue_images import tissue_pool
@@ -153,6 +155,20 @@ def test_a_patient_on_both_sides(clean):
     split = changed(clean, held_out={238: True, 298: False, 299: False})
     whats = {'patients are both trained on and tested': (2, ('237 and 238', '297 and 298'), True)}
     assert told(split) == whats
+
+
+def test_a_run_is_warned_of_patients_that_its_clients_and_test_sets_share(clean):
+    """Of a federation: what is not used by it does no harm."""
+    rows = [np.arange(0, 60), np.arange(60, 120)], [np.arange(240, 270), np.arange(270, 300)]
+    dealt = Partition(*rows, np.array([0, 1]), ('a', 'b'))
+    assert patients_of_several(assemble(clean, 'clean', dealt)) == []
+    assert patients_of_several(assemble(clean._replace(patient_of=None), 'clean', dealt)) == []
+    shared = changed(clean, patient_of={0: 85, 61: 0, 62: 0, 150: 86})  # nobody holds example 150
+    leak, several = patients_of_several(assemble(shared, 'shared', dealt))
+    assert leak.sentence == (
+        'PROBLEM: 1 patients are both trained on and tested: patient 85 of client 0, in test set a'
+    )
+    assert several.sentence == 'warning: 1 patients are trained on by several clients: patient 0 of clients 0 and 1'
 
 
 def test_a_patient_of_two_sites(clean):

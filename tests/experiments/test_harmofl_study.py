@@ -20,7 +20,13 @@ SMALL = Config().changed(
     batch_size=4, eval_every=1, devices=1, validation=0.2, select='best_validation', local_epochs=1,
     model='cnn', model_options={'widths': (4, 4)}, norm='batch',
 )  # fmt: skip
-NUCLEI = SMALL.changed(task='segmentation', model='unet', model_options={'features': 2, 'depth': 1}, seeds=(0,))
+NUCLEI = SMALL.changed(
+    task='segmentation',
+    model='unet',
+    model_options={'features': 2, 'depth': 1},
+    seeds=(0,),
+    score='dice_with_background',
+)
 
 
 @pytest.mark.parametrize('rows', [r for table in published.TABLES.values() for r in table.values()])
@@ -109,10 +115,10 @@ def test_outlines_are_drawn_with_the_models_of_clients(tmp_path, monkeypatch):
     folder = study.run('fedbn')[0]
     found = pictures._segmented(folder)
     assert found.shape == (3, 4, 16, 16) and set(np.unique(found)) <= {0, 1}
-    each = 100 * np.array(
-        json.loads((folder / 'summary.json').read_text())['deployed']['group_dice_foreground']['mean']
-    )
-    assert foreground(folder) == pytest.approx((each.mean(), each.std(ddof=1)))
+    found = json.loads((folder / 'summary.json').read_text())['deployed']
+    nuclei, all_classes = (100 * np.array(found[f'group_{name}']['mean']) for name in ('dice', 'dice_with_background'))
+    assert foreground(folder) == pytest.approx((nuclei.mean(), nuclei.std(ddof=1)))
+    np.testing.assert_allclose([mean for mean, _ in scores(folder)[1][:-1]], all_classes)  # the published metric
     monkeypatch.setattr(pictures, 'folder_of', lambda study, method: folder)
     figures.FIGURES['4'](study)
     assert (tmp_path / 'figure4.png').stat().st_size > 5_000

@@ -82,12 +82,31 @@ def test_metrics_are_means_over_real_images_and_classes():
     said = LOGITS.argmax(-1)
     dice = np.array([[2 * ((said[i] == k) & (Y[i] == k)).sum() / ((said[i] == k).sum() + (Y[i] == k).sum() + 1e-5)
                       for k in (0, 1)] for i in (0, 1)])  # fmt: skip
-    np.testing.assert_allclose(found['dice'], dice.mean(), rtol=1e-5)
-    np.testing.assert_allclose(found['dice_foreground'], dice[:, 1].mean(), rtol=1e-5)
+    np.testing.assert_allclose(found['dice'], dice[:, 1].mean(), rtol=1e-5)
+    np.testing.assert_allclose(found['dice_with_background'], dice.mean(), rtol=1e-5)
     np.testing.assert_allclose(found['accuracy'], (said[:2] == Y[:2]).mean(), rtol=1e-5)
     np.testing.assert_allclose(found['loss'], task.losses(LOGITS, y)[:2].mean(), rtol=1e-5)
     assert int(found['count']) == 2
     assert task.score == 'dice'
+
+
+def test_what_is_nowhere_and_not_found_is_right_in_the_foreground_and_nothing_in_harmofls_dice():
+    task, nothing = segmentation(3), jnp.zeros((1, 2, 2), jnp.int32)
+    logits = jax.nn.one_hot(nothing, 3)
+    records = task.record(logits, nothing)
+    np.testing.assert_array_equal(np.isnan(records['dice'][0]), [False, True, True])
+    found = task.metrics(records, nothing, jnp.ones(1, bool))
+    assert (float(found['dice']), float(found['iou'])) == (1, 1)
+    assert float(found['dice_with_background']) == pytest.approx(1 / 3, rel=1e-4)
+    wrong = task.metrics(task.record(jax.nn.one_hot(nothing + 1, 3), nothing), nothing, jnp.ones(1, bool))
+    assert float(wrong['dice']) == 0.5  # class 1 was found where it is not, class 2 was not
+
+
+def test_the_score_may_be_harmofls():
+    assert make_task('segmentation', 2, score='dice_with_background').score == 'dice_with_background'
+    assert 'background included' in segmentation(2, score='dice_with_background').about
+    with pytest.raises(UserError, match=r'^score=dice does not apply to task=classification'):
+        make_task('classification', 2, score='dice')
 
 
 def test_classes_are_counted_by_pixel():

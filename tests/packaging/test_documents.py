@@ -15,6 +15,8 @@ from absl.testing import flagsaver
 from fedjax_fair import plugins, registry
 from fedjax_fair.cli import data, main, settings
 from fedjax_fair.methods import make_methods
+from fedjax_fair.training.comparison import recipe_of
+from fedjax_fair.training.grid import swept_options
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted(
@@ -76,13 +78,16 @@ def check_flags(command: str, words: list[str], values: flags.FlagValues) -> Non
     """Parse a command's flags, and look up its recipes and their hyper-parameters."""
     settings.define_flags(values)
     hyper = settings.parse(words, values, command)
-    recipes = (values.recipes or main.DEFAULT_RECIPES).split(',') if command == 'compare' else [values.recipe]
+    recipes = (values.recipes or main.DEFAULT_RECIPES).split(',') if command in ('compare', 'tune') else [values.recipe]
     for recipe in recipes:
         parts = recipe.split('+')
         own = {name: value for name, value in hyper.items() if name.partition('.')[0] in parts}
         make_methods(recipe, own)
         settings.config_of(values, own, recipe)
     assert settings.grid_of(values.grid) or command != 'sweep'
+    for name in settings.grid_of(values.frontier, 'frontier'):
+        assert name in swept_options(recipe_of(name, recipes))
+    settings.tuning_of(values)
 
 
 def check_study(module: str, words: list[str], monkeypatch) -> None:

@@ -73,6 +73,9 @@ def write_run(
         'compile_seconds': 4.0,
         'rounds_per_second': 8.0,
         'bytes_per_round': {'down': 150_000, 'up': 100_500},
+        'work_per_round': {'steps': 40.0, 'examples': 640.0, 'gradient_passes': 80.0, 'forward_passes': 0.0},
+        'load_per_core': 1.5,
+        'cores': 2,
         'padding_waste': 0.07,
         'failures': {'dropped': 0, 'non_finite': 0, 'empty_rounds': 0},
     } | dict(summary_changes)

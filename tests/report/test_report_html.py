@@ -4,7 +4,7 @@ import html.parser
 
 import pytest
 
-from fedjax_fair import report
+from fedjax_fair import report, results
 
 
 class Page(html.parser.HTMLParser):
@@ -43,7 +43,7 @@ def test_report_stands_alone(make_run, tmp_path):
     links = [value for _, attributes in page.tags for name, value in attributes.items() if name in ('src', 'href')]
     assert len(links) == 5
     assert all(link.startswith('data:image/png;base64,') for link in links)
-    names = ('plane', 'accuracy', 'clients_global', 'clients_deployed', 'loss')
+    names = ('plane', 'accuracy', 'clients', 'clients_global', 'loss')
     assert sorted(p.name for p in out.glob('*.png')) == sorted(f'digits_{name}.png' for name in names)
 
 
@@ -55,7 +55,7 @@ def test_report_shows_the_table_the_settings_and_how_to_read(make_run, tmp_path)
         assert f'{row.cells[0].mean:.2f} ± {row.cells[0].std:.2f}' in text
     for words in ('ddof 1', 'ddof 0', 'versions.jax', '0.10.2', '0123abc', 'flags.lr', 'fedjax-fair run --recipe=afl'):
         assert words in text
-    assert (tmp_path / 'out' / 'table.md').read_text() == report.to_markdown(table)
+    assert report.to_markdown(table) in (tmp_path / 'out' / 'table.md').read_text()
     assert (tmp_path / 'out' / 'table.csv').read_text() == report.to_csv(table)
 
 
@@ -76,13 +76,26 @@ def test_all_text_of_users_is_escaped(make_run, tmp_path):
     assert {p.parent for p in tmp_path.rglob('*.png')} == {out}  # a scenario's name cannot leave the directory
 
 
-def test_failures_are_told_first(make_run, tmp_path):
+def test_remarks_and_runs_left_out_are_told_in_all_dresses(make_run, tmp_path):
     path = make_run(summary_changes={'failures': {'dropped': 3, 'non_finite': 0, 'empty_rounds': 1}})
-    text = write([path], tmp_path / 'out')
-    assert 'dropped: 3, empty rounds: 1' in text
-    assert 'non finite' not in text
-    assert text.index('dropped: 3') < text.index('<table>')
-    assert 'Failures' not in write([make_run()], tmp_path / 'clean')
+    left_out = [results.LeftOut(tmp_path / 'half', 'the run is not finished')]
+    page = report.write_report([path], tmp_path / 'out', left_out).read_text()
+    said = '3 times a client dropped out, 1 rounds were empty'
+    assert page.index('half is left out: the run is not finished') < page.index('<table>') < page.index(said)
+    assert 'non-finite' not in page
+    assert f'- fedavg: {said}' in (tmp_path / 'out' / 'table.md').read_text()
+    clean = write([make_run()], tmp_path / 'clean')
+    assert 'Remarks' not in clean and 'left out' not in clean
+
+
+def test_the_head_of_a_table_says_what_was_run(make_run, tmp_path):
+    tests = {'names': list('ab'), 'examples': [30, 40], 'patients': None}
+    path = make_run(seeds=2, rounds=10, summary_changes={'clients': 20, 'tests': tests}, config_changes={'lr': 0.5})
+    lines = ['20 clients; 2 test sets: a (30 examples), b (40 examples)', 'network mlp; 10 rounds; 2 seeds: 0, 1']
+    page, table = write([path], tmp_path / 'out'), (tmp_path / 'out' / 'table.md').read_text()
+    for line in (*lines, 'data: digits', 'local training: learning rate 0.5'):
+        assert page.index(f'>{line}<') < page.index('<table>')
+        assert table.index(f'- {line}\n') < table.index('| recipe')
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,21 @@ def test_divergence_is_survived_reported_and_valid_json(toy, tmp_path, read, cap
     assert summary['global']['avg']['mean'] is not None  # the model nobody managed to change
 
 
+def test_a_run_begins_with_what_is_run_and_which_parts_change_nothing(toy, tmp_path, capsys):
+    points = [{'fedprox.mu': 0.0}, {'fedprox.mu': 0.5}]
+    idle, active = run(toy(recipe='fedprox', rounds=1, local_steps=2), tmp_path / 'out', points=points)
+    told = [line.partition(': ')[2] for line in capsys.readouterr().err.splitlines()]
+    assert told[:4] == [
+        'data: gaussian_toy_1, data_seed=0',
+        '2 clients; 2 test sets of 40 examples: client 0, client 1',
+        'network logreg; 1 round; 1 seed: 0',
+        'local training: 2 steps, batches of 64, sgd, learning rate 0.1',
+    ]
+    assert 'fedprox is the same as fedavg here: mu is 0 (at fedprox.mu=0)' in told
+    said = {'part': 'fedprox', 'subject': 'fedprox', 'reason': 'mu is 0', 'same_as': 'fedavg'}
+    assert idle['remarks'] == [said] and active['remarks'] == []
+
+
 def test_a_sound_run_says_nothing(toy, tmp_path, capsys):
     (summary,) = run(toy(rounds=1), tmp_path / 'out', quiet=True)
     assert capsys.readouterr().err == '' and not any(summary['failures'].values())

@@ -60,6 +60,23 @@ def test_every_point_has_a_directory_that_repeats_it(swept, builds, tmp_path):
     assert summary['global']['client_accuracy'] == kept['global']['client_accuracy']
 
 
+def test_validation_data_choose_a_point(toy, tmp_path):
+    points = [{'lr': 1e-6}, {'lr': 0.5}]
+    found = run(toy(rounds=1, validation=0.2), tmp_path / 'out', points=points, quiet=True)
+    kept = json.loads((tmp_path / 'out' / 'sweep.json').read_text())
+    scores = [summary['validation']['mean'] for summary in found]
+    assert scores[1] > scores[0] and kept['chosen'] == 1
+    assert [line['chosen'] for line in kept['points']] == [False, True]
+    assert [line['folder'] for line in kept['points']] == ['lr=1e-06', 'lr=0.5']
+    assert kept['points'][0]['test']['avg'] == found[0]['global']['avg']
+
+
+def test_without_validation_data_nothing_is_chosen(swept):
+    kept = json.loads((swept / 'sweep.json').read_text())
+    assert kept['chosen'] is None
+    assert len(kept['points']) == len(POINTS) and {line['chosen'] for line in kept['points']} == {None}
+
+
 def test_points_differ_and_share_the_seeds(swept):
     found = {point_name(point): losses(swept / point_name(point)) for point in POINTS}
     finals = {values[-1] for values in found.values()}

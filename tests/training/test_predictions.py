@@ -29,6 +29,7 @@ def test_the_file_gives_the_reported_scores_again(config, tmp_path):
     assert kept.prediction.dtype == np.uint8 and kept.score.shape == (2, 2, len(kept.set), 3)
     right = (kept.prediction == kept.label).mean(1)  # over evaluations
     by_set = np.stack([right[:, kept.set == s].mean(1) for s in range(len(kept.sets))], -1)
+    np.testing.assert_array_equal(results.example_scores(kept).mean(1), right)
     clients = by_set[:, kept.test_of].mean(0)
     np.testing.assert_allclose(clients, summary['global']['client_accuracy']['mean'], atol=1e-6)
     assert not (tmp_path / 'out' / 'evaluated_examples').exists()
@@ -38,8 +39,10 @@ def test_the_file_gives_the_reported_scores_again(config, tmp_path):
 
 
 def test_own_models_have_a_file_with_a_row_for_every_client_and_example(config, tmp_path):
-    (summary,) = run(dataclasses.replace(config, recipe='ditto'), tmp_path / 'out', quiet=True)
+    (summary,) = run(dataclasses.replace(config, recipe='ditto', last_k=None), tmp_path / 'out', quiet=True)
     kept = results.predictions(tmp_path / 'out', 'deployed')
+    assert kept.round.tolist() == summary['rounds_reported'] == [[4], [4]]  # the last quarter of four evaluations
+    assert summary['headline'] == 'deployed' and results.load(tmp_path / 'out').result() == summary['deployed']
     right = (kept.prediction == kept.label).mean(1)
     clients = np.stack([right[:, kept.client == n].mean(1) for n in range(6)], -1).mean(0)
     np.testing.assert_allclose(clients, summary['deployed']['client_accuracy']['mean'], atol=1e-6)

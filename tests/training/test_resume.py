@@ -16,7 +16,7 @@ from fedjax_fair.errors import UserError
 from fedjax_fair.results import History
 from fedjax_fair.training import Config, Interrupted, loop, prepare, run
 from fedjax_fair.training.checkpoint import Checkpoints
-from fedjax_fair.training.output import check_out
+from fedjax_fair.training.output import check_out, check_same, resumed
 from fedjax_fair.training.progress import Display
 
 pytestmark = pytest.mark.xdist_group('resume')
@@ -148,6 +148,23 @@ def test_a_run_of_an_earlier_version_is_resumed(config, whole, tmp_path):
     assert run(config, tmp_path / 'out', resume=True) == whole[1]
     with pytest.raises(UserError, match=r'^resume: clients_per_domain=3 differs from 2'):
         run(config.changed(clients_per_domain=3), tmp_path / 'out', resume=True)
+
+
+def test_an_older_run_keeps_what_had_another_default(config, tmp_path):
+    settings = json.loads(dataclasses.replace(config, last_k=5).to_json())
+    del settings['score']
+    (tmp_path / 'config.json').write_text(json.dumps(settings))
+    assert resumed(config, tmp_path).last_k == 5 and resumed(config, tmp_path).score is None
+    assert resumed(dataclasses.replace(config, last_k=2), tmp_path).last_k == 2
+    assert resumed(config, tmp_path / 'new') == config
+
+    (tmp_path / 'metrics.jsonl').write_text(
+        '{"round": 3, "seed": 0, "global": {"dice": 0.9, "dice_foreground": 0.8}}\n'
+    )
+    again = resumed(config, tmp_path)
+    assert again.score == 'dice_with_background'  # a segmentation, whose score had no other name
+    check_same(again, tmp_path)
+    assert History(tmp_path, upto=3).lines[0]['global'] == {'dice_with_background': 0.9, 'dice': 0.8}
 
 
 def test_how_it_is_computed_may_change(config, whole):

@@ -10,6 +10,8 @@ import sys
 import numpy as np
 import pytest
 
+from fedjax_fair.report import did_not_learn
+from fedjax_fair.results import load
 from fedjax_fair.training import Config, load_federation, run
 
 pytestmark = pytest.mark.xdist_group('run_outputs')
@@ -59,6 +61,22 @@ def test_summary_json_is_what_run_returns(done, read):
     assert summary['deployed'] is None and summary['adapted'] is not None
     assert summary['failures'] == {'dropped': 0, 'non_finite': 0, 'empty_rounds': 0}
     assert summary['seconds'] > 0 and summary['compile_seconds'] > 0
+    assert summary['rounds_reported'] == [[6, 7], [6, 7]] and summary['selected_rounds'] is None
+    assert summary['headline'] == 'global' and summary['validation'] is None
+
+
+def test_summary_says_how_large_test_sets_are_and_what_guessing_scores(config, done, read):
+    out, summary, _ = done
+    tests = load_federation(config).tests
+    sizes = tests.mask.sum(1)
+    assert summary['tests'] == {'names': list(tests.names), 'examples': sizes.tolist(), 'patients': None}
+    shares = np.array([np.bincount(y[real], minlength=3) for y, real in zip(tests.y, tests.mask, strict=True)])
+    shares = shares / sizes[:, None]
+    own = shares[tests.test_of]
+    by_group = np.array([own[np.array(GROUP_OF) == g].mean(0) for g in range(3)])
+    assert summary['chance']['global'] == pytest.approx(by_group.mean(0).max())
+    assert summary['remarks'] == [] and summary['problems'] == []
+    assert did_not_learn(load(out)) is False
 
 
 GROUP_OF = [1, 1, 2, 2, 0, 0]  # as the federation deals its clients
@@ -112,6 +130,10 @@ def test_costs_by_hand(config, done):
     paid = sum(8 * math.ceil(n / 8) for n in federation.sizes)
     assert summary['padding_waste'] == pytest.approx(1 - federation.sizes.sum() / paid)
     assert summary['rounds_per_second'] == pytest.approx(7 * 2 / summary['seconds'])
+    steps, examples = (2 * sum(counts) for counts in (np.ceil(federation.sizes / 8), federation.sizes))
+    expected = {'steps': steps, 'examples': examples, 'gradient_passes': steps, 'forward_passes': 0}
+    assert summary['work_per_round'] == pytest.approx(expected)
+    assert summary['load_per_core'] >= 0 and summary['cores'] >= 1
 
 
 def test_seeds_together_equal_seeds_apart(config, done, tmp_path, read):

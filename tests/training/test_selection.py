@@ -36,6 +36,9 @@ def test_the_summary_is_the_evaluation_that_validates_best(config, whole, read):
         assert chosen == expected
     picked = [next(li for li in lines if (li['seed'], li['round']) == one)
               for one in zip(config.seeds, summary['selected_rounds'], strict=True)]  # fmt: skip
+    assert summary['rounds_reported'] == [[chosen] for chosen in summary['selected_rounds']]
+    assert summary['validation']['mean'] == pytest.approx(np.mean([line['validation'] for line in picked]))
+    assert summary['headline'] == 'deployed'
     for kind in ('global', 'deployed'):
         assert summary[kind]['avg']['mean'] == pytest.approx(np.mean([line[kind]['avg'] for line in picked]))
 

@@ -1,5 +1,6 @@
 """``training.sweep``: a grid times seeds from Python, against a plain loop over rounds."""
 
+import dataclasses
 import functools
 
 import jax
@@ -83,6 +84,15 @@ def test_chunks_change_nothing_and_are_compiled_once(chunk):
 
 def test_evaluations_on_the_way_change_nothing():
     np.testing.assert_allclose(found(eval_every=None)[0].metrics['loss'], found()[0].metrics['loss'], rtol=1e-5)
+
+
+def test_validation_data_choose_a_point():
+    data = dataclasses.replace(DATA, validation=DATA.tests)
+    swept = sweep(fedprox, {'mu': [0.0], 'lr': [1e-6, 0.3]}, (0,), federation=data, rounds=3)
+    scores = swept.metrics['client_accuracy'].mean(-1)
+    np.testing.assert_allclose(swept.metrics['validation'], scores, rtol=1e-6)  # every client has a test set here
+    assert swept.chosen == int(scores[:, 0].argmax())
+    assert found()[0].chosen is None
 
 
 def test_a_sampler_of_ones_own_is_used():

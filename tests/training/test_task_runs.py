@@ -6,6 +6,7 @@ import jax
 import numpy as np
 import pytest
 
+from fedjax_fair import results
 from fedjax_fair.report import load_runs, make_table, write_report
 from fedjax_fair.training import Config, prepare, run
 
@@ -29,22 +30,28 @@ def segmented(tmp_path_factory):
 def test_dice_rises_and_is_what_fairness_is_about(segmented):
     summary, out = segmented
     lines = [json.loads(line) for line in (out / 'metrics.jsonl').read_text().splitlines()]
-    first, last = (np.mean([v['global']['avg'] for v in lines if v['round'] == r]) for r in (2, 8))
+    first, last = (np.mean([v['global']['dice_with_background'] for v in lines if v['round'] == r]) for r in (2, 8))
     assert last > first
     assert summary['score'] == 'dice' and summary['model'] == 'unet'
     metrics = summary['global']
     assert len(metrics['client_dice']['mean']) == 2
     np.testing.assert_allclose(np.mean(metrics['group_dice']['mean']), metrics['avg']['mean'], rtol=1e-5)
-    assert {'dice_foreground', 'iou', 'accuracy', 'loss'} <= set(metrics)
+    assert {'dice_with_background', 'iou', 'accuracy', 'loss'} <= set(metrics)
+    assert summary['score_about'].startswith('Dice of the foreground')
+    kept = results.predictions(out)
+    images = results.example_scores(kept).mean(1)  # over evaluations
+    by_set = [images[:, kept.set == place].mean() for place in kept.test_of]
+    np.testing.assert_allclose(by_set, metrics['client_dice']['mean'], atol=1e-6)
 
 
 def test_the_report_speaks_of_dice_and_shows_outlines(segmented, tmp_path):
     _, out = segmented
     assert (out / 'overlays.png').stat().st_size > 5_000
     html = write_report([out], tmp_path).read_text()
-    assert 'mean Dice over groups' in html and 'class="overlays"' in html
+    assert 'mean foreground Dice over groups' in html and 'class="overlays"' in html
     assert 'mean accuracy' not in html
-    assert make_table(load_runs([out])).columns[0].about == 'mean Dice over groups, %'
+    columns = make_table(load_runs([out])).columns
+    assert columns[0].about == 'mean foreground Dice over groups, %' and columns[3].name == 'Dice with background'
 
 
 def save(path, **arrays):

@@ -1,0 +1,88 @@
+"""What a reader must know before believing a table: one sentence each, to be put below it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fedjax_fair.core.idle import IdlePart
+from fedjax_fair.report.head import head_of
+from fedjax_fair.report.identical import identical_sentences
+from fedjax_fair.report.training_remarks import loss_stands_still, overfits, scores_stand_still
+from fedjax_fair.results import Run, failure_words
+
+ROUNDING = 1e-6  # scores are computed in 32 bits
+CONSTANT = {'accuracy': 'always answering the most frequent class', 'balanced_accuracy': 'always answering one class'}
+
+
+def remarks_of(runs: Sequence[Run]) -> list[str]:
+    """All remarks on some runs: what went wrong, what did not learn, what changes nothing, and which rows agree.
+
+    Runs are named by their labels, and by their scenario too where there are several.
+    """
+    scenarios = list(dict.fromkeys(run.scenario for run in runs))
+    sentences: list[str] = []
+    for scenario in scenarios:
+        own = [run for run in runs if run.scenario == scenario]
+        told = [*dict.fromkeys(problem for run in own for problem in run.summary['problems'])]
+        told += [sentence for run in own for sentence in _remarks(run)]
+        told += identical_sentences(own)
+        sentences += [f'{scenario}: {sentence}' for sentence in told] if len(scenarios) > 1 else told
+    return sentences
+
+
+def with_remarks(table: str, runs: Sequence[Run]) -> str:
+    """A table in Markdown between the head of its runs and the remarks on them."""
+    head, below = (''.join(f'- {line}\n' for line in lines) for lines in (head_of(runs), remarks_of(runs)))
+    return '\n'.join(filter(None, [head, table, below]))
+
+
+def chance_level(run: Run, kind: str = 'global') -> float | None:
+    """The AVG of a model that has learned nothing, see :func:`~fedjax_fair.metrics.chance_levels`.
+
+    None where the score has no such level, and for runs of older versions, which did not record it.
+    """
+    return (run.summary['chance'] or {}).get('global' if kind == 'global' else 'own')
+
+
+def did_not_learn(run: Run, kind: str = 'global') -> bool:
+    """Whether the AVG of a kind of model is not above :func:`chance_level`; a table must not call it fair."""
+    average, chance = _average(run, kind), chance_level(run, kind)
+    return average is not None and chance is not None and average <= chance + ROUNDING
+
+
+def _average(run: Run, kind: str) -> float | None:
+    return (run.result(kind) or {}).get('avg', {}).get('mean')
+
+
+def _remarks(run: Run) -> list[str]:
+    """The remarks on one run."""
+    told = []
+    if failures := failure_words(run.summary.get('failures') or {}):
+        told.append(f'{run.label}: {failures}')
+    if did_not_learn(run):
+        model = run.label if run.headline == 'global' else f'the global model of {run.label}'
+        told.append(f'{model} did not learn: {_not_above(run, "global")}')
+    if did_not_learn(run, 'deployed') and _average(run, 'deployed') != _average(run, 'global'):
+        told.append(f'the models that clients of {run.label} use did not learn: {_not_above(run, "deployed")}')
+    if still := loss_stands_still(run) or scores_stand_still(run):
+        told.append(f'{run.label}: {still}; {_blame(run)}')
+    if fitted := overfits(run):
+        told.append(f'{run.label} over-fits: {fitted}')
+    for part in (IdlePart(**remark) for remark in run.summary['remarks']):
+        named = part.subject == run.label or part.subject.endswith(f' of {run.label}')
+        told.append(part.sentence if named else f'{run.label}: {part.sentence}')
+    return told
+
+
+def _not_above(run: Run, kind: str) -> str:
+    average, chance = (100 * (level or 0.0) for level in (_average(run, kind), chance_level(run, kind)))
+    return f'AVG {average:.1f} % is not above {CONSTANT.get(run.score, "guessing")} ({chance:.1f} %)'
+
+
+def _blame(run: Run) -> str:
+    """Why training stands still: what has learned something may simply be done."""
+    lr = run.config.get('lr')
+    rate = 'the learning rate' if lr is None else f'the learning rate {lr:g}'
+    if did_not_learn(run, run.headline) and loss_stands_still(run):
+        return f'{rate} trains nothing'
+    return f'{rate} may be too small or too large, or training was over by then'

@@ -1,0 +1,54 @@
+"""What lies below an output folder: runs, frontiers and the record of a search."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+from fedjax_fair.errors import UserError
+from fedjax_fair.results.data_seeds import is_unit
+from fedjax_fair.results.files import CONFIG, FRONTIER, SUMMARY, TUNING, Folder, read_json
+from fedjax_fair.results.runs import Run, begun_runs, load
+from fedjax_fair.results.schema import checked_record
+
+TUNING_FIELDS = {'budget': int, 'objective': str, 'rungs': list, 'recipes': dict}
+
+
+def run_folders(out: Folder) -> list[pathlib.Path]:
+    """The runs below a folder that a table compares, finished or not; one folder for all data seeds of a run.
+
+    Trials of tuning are not among them, since they are not tested; nor are the points of frontiers, which are drawn as
+    curves.
+    """
+    found = [path for path in begun_runs(out) if not _is_on_frontier(path.relative_to(out)) and not _is_trial(path)]
+    return sorted({path.parent if is_unit(path) and (path / SUMMARY).exists() else path for path in found})
+
+
+def _is_trial(folder: pathlib.Path) -> bool:
+    """Whether the files of a run say so; one that cannot be read is left to whoever loads it."""
+    try:
+        record = read_json(folder / CONFIG)
+    except UserError:
+        return False
+    return isinstance(record, dict) and record.get('scored_on') == 'validation'
+
+
+def _is_on_frontier(place: pathlib.Path) -> bool:
+    """Whether a folder is ``.../frontier/NAME/NAME=VALUE``."""
+    return place.parent.parent.name == FRONTIER and place.name.startswith(f'{place.parent.name}=')
+
+
+def frontiers(out: Folder) -> dict[str, dict[float, Run]]:
+    """The frontiers in a folder: for every hyper-parameter its values, in order, and the run of each."""
+    found: dict[str, dict[float, Run]] = {}
+    for path in sorted(pathlib.Path(out, FRONTIER).glob(f'*/*/{SUMMARY}')):
+        name, _, value = path.parent.name.partition('=')
+        if name == path.parent.parent.name:
+            found.setdefault(name, {})[float(value)] = load(path.parent)
+    return {name: dict(sorted(runs.items())) for name, runs in found.items()}
+
+
+def tuning(out: Folder) -> dict[str, Any]:
+    """What tuning.json of a folder holds."""
+    path = pathlib.Path(out) / TUNING
+    return checked_record(read_json(path), TUNING_FIELDS, path)

@@ -1,0 +1,99 @@
+"""Frontiers: folders become curves, tables and a sentence about what fairness costs."""
+
+import pytest
+
+from fedjax_fair import report, results
+from fedjax_fair.report.frontier import in_words
+from fedjax_fair.results.frontier import cost_of_fairness, interval
+
+
+@pytest.fixture
+def folder(make_run, tmp_path):
+    """A comparison of one run, and a frontier over three values: with q the level falls and so does the gap."""
+    make_run('fedavg', directory='fedavg')
+    for q, level, gap in ((10, 0.64, 0.02), (0, 0.8, 0.1), (1.5, 0.72, 0.06)):
+        make_run('qfedavg', directory=f'frontier/qfedavg.q/qfedavg.q={q}', level=level, gap=gap)
+    return tmp_path
+
+
+def test_values_come_in_order_and_stay_out_of_the_table(folder):
+    assert list(results.frontiers(folder)['qfedavg.q']) == [0, 1.5, 10]
+    assert results.run_folders(folder) == [folder / 'fedavg']
+    assert len(results.run_folders(folder / 'frontier' / 'qfedavg.q')) == 3  # seen as a sweep
+
+
+def test_errors_are_standard_errors_over_seeds(folder):
+    run = results.frontiers(folder)['qfedavg.q'][0]
+    entry = run.result()['worst']
+    found = interval(run, 'worst')
+    assert found.value == 100 * entry['mean']
+    assert found.error == pytest.approx(100 * entry['std'] / 2**0.5)  # three seeds, population deviation
+
+
+def test_one_seed_has_no_error(make_run):
+    (run,) = report.load_runs([make_run(seeds=1)])
+    assert interval(run, 'avg').error is None
+
+
+def test_own_models_count_where_clients_have_them(make_run):
+    (run,) = report.load_runs([make_run('ditto', personal=True)])
+    assert interval(run, 'avg').value == 100 * run.result('deployed')['avg']['mean']
+
+
+def test_the_figure_has_a_curve_with_its_values_and_the_other_runs(folder):
+    curves = results.frontiers(folder)
+    figure = report.frontier_figure(curves, report.load_runs([folder / 'fedavg']))
+    (ax,) = figure.axes
+    assert [text.get_text() for text in ax.texts] == ['fedavg', '0', '1.5', '10']
+    curve = next(line for line in ax.lines if len(line.get_xdata()) == 3)
+    runs = curves['qfedavg.q'].values()
+    assert list(curve.get_xdata()) == [interval(run, 'worst').value for run in runs]
+    assert list(curve.get_ydata()) == [interval(run, 'avg').value for run in runs]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ['qfedavg.q']
+
+
+def test_values_with_the_same_numbers_share_a_label(folder):
+    run = results.frontiers(folder)['qfedavg.q'][0]
+    (ax,) = report.frontier_figure({'qfedavg.q': {0.0: run, 1.0: run}}).axes
+    assert [text.get_text() for text in ax.texts if text.get_text()] == ['0, 1']
+
+
+def test_the_report_holds_figure_table_and_sentence(folder):
+    page = report.write_report(results.run_folders(folder), folder).read_text()
+    text = (folder / 'frontier.md').read_text()
+    assert (folder / 'frontier.png').exists() and '<figure class="frontier">' in page
+    cost = cost_of_fairness(results.frontiers(folder)['qfedavg.q'])
+    sentence = (
+        f'From qfedavg.q=0 (best AVG) to qfedavg.q=10 (best worst): worst gains {cost.gain:.2f} points and AVG loses '
+        f'{cost.price:.2f}; each point of worst costs {cost.price / cost.gain:.2f} points of AVG.'
+    )
+    assert sentence in page and sentence in text and text == report.frontier_text(folder)
+    assert '| qfedavg.q | AVG | worst |' in text and text.count(' ± ') == 6
+    assert 'no verdict' in text
+
+
+def test_the_cost_is_between_the_best_mean_and_the_best_worst(folder):
+    runs = results.frontiers(folder)['qfedavg.q']
+    cost = cost_of_fairness(runs)
+    assert (cost.mean_value, cost.fair_value) == (0, 10)
+    assert cost.gain == interval(runs[10], 'worst').value - interval(runs[0], 'worst').value > 0
+    assert cost.price == interval(runs[0], 'avg').value - interval(runs[10], 'avg').value > 0
+
+
+def test_one_value_that_is_best_in_both_costs_nothing(folder, make_run):
+    best = make_run('qfedavg', directory='frontier/qfedavg.q/qfedavg.q=20', level=0.95, gap=0.01)
+    assert best.exists()
+    assert 'qfedavg.q=20 is best for AVG and for worst' in in_words('qfedavg.q', results.frontiers(folder)['qfedavg.q'])
+
+
+def test_a_gain_within_the_noise_is_called_so(folder):
+    runs = results.frontiers(folder)['qfedavg.q']
+    assert 'noise' not in in_words('qfedavg.q', runs)
+    runs[10].result()['worst']['std'] = 0.5
+    assert in_words('qfedavg.q', runs).endswith('The gain is within the noise between seeds.')
+
+
+def test_a_folder_without_frontiers_says_nothing_of_them(make_run, tmp_path):
+    page = report.write_report([make_run(directory='fedavg')], tmp_path).read_text()
+    assert report.frontier_text(tmp_path) == '' and 'What fairness costs' not in page
+    assert not (tmp_path / 'frontier.md').exists()

@@ -1,0 +1,43 @@
+"""``compare`` with frontiers: which recipe runs over which values, and where."""
+
+import types
+
+import pytest
+
+from fedjax_fair.training import Config, compare, comparison
+
+
+@pytest.fixture
+def runs(monkeypatch):
+    """Comparisons that train nothing: what would be run, by folder."""
+    found = {}
+
+    def run(experiment, folder, **how):
+        found[folder] = experiment
+        return [{}]
+
+    def prepare(config, points=({},)):
+        return types.SimpleNamespace(config=config, points=points)
+
+    monkeypatch.setattr(comparison, 'run', run)
+    monkeypatch.setattr(comparison, 'prepare', prepare)
+    return found
+
+
+def test_a_frontier_is_one_program_of_the_recipe_that_has_the_part(runs, tmp_path):
+    out = tmp_path / 'out'
+    values = {'fedprox.mu': [0, 1], 'qfedavg.q': [0, 2, 5]}
+    config = Config(hyper={'qfedavg.q': 1.5, 'fedprox.mu': 0.1}, seeds=(0, 1))
+    assert set(compare(config, ['fedavg', 'fedprox+uniform'], out, frontiers=values)) == {'fedavg', 'fedprox+uniform'}
+    assert list(runs) == [
+        out / name for name in ('fedavg', 'fedprox+uniform', 'frontier/fedprox.mu', 'frontier/qfedavg.q')
+    ]
+    inside, alone = (runs[out / 'frontier' / name] for name in values)
+    assert inside.config.recipe == 'fedprox+uniform' and inside.points == ({'fedprox.mu': 0.0}, {'fedprox.mu': 1.0})
+    assert alone.config.recipe == 'qfedavg' and [point['qfedavg.q'] for point in alone.points] == [0, 2, 5]
+    assert alone.config.hyper == {'qfedavg.q': 1.5} and alone.config.seeds == (0, 1)
+
+
+def test_without_frontiers_options_of_other_parts_are_refused(runs, tmp_path):
+    with pytest.raises(ValueError, match='no recipe in recipes=fedavg has this part'):
+        compare(Config(hyper={'qfedavg.q': 1.5}), ['fedavg'], tmp_path / 'out')
