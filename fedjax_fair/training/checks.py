@@ -12,6 +12,7 @@ from fedjax_fair.data.declarations import given
 from fedjax_fair.errors import UserError
 from fedjax_fair.methods import resolve_hyper
 from fedjax_fair.options import AUTO, not_one_of, resolve
+from fedjax_fair.results import SELECTIONS
 from fedjax_fair.training.config import MAPPINGS, Config, setting_options
 
 
@@ -77,5 +78,5 @@ def _check_together(config: Config) -> None:
         raise UserError(f'`schedule`={config.schedule} needs `sampler`=schedule, not `sampler`={config.sampler}')
     if config.sampler == 'schedule' and config.participation != 1:
         raise UserError(f'`participation`={config.participation} does not apply to `sampler`=schedule')
-    if config.select == 'best_validation' and not config.validation:
-        raise UserError('`select`=best_validation needs `validation`, a share of the training examples such as 0.2')
+    if SELECTIONS[config.select] and not config.validation:
+        raise UserError(f'`select`={config.select} needs `validation`, a share of the training examples such as 0.2')

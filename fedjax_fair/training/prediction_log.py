@@ -17,7 +17,7 @@ import numpy as np
 
 from fedjax_fair.core.types import Task
 from fedjax_fair.data import Federation
-from fedjax_fair.results import MODEL_KINDS, History, reported
+from fedjax_fair.results import MODEL_KINDS, SELECTIONS, History, reported
 from fedjax_fair.results.prediction_file import Predictions, records_that_fit, write_predictions
 from fedjax_fair.training.config import Config
 
@@ -46,7 +46,7 @@ def plan(config: Config, federation: Federation, task: Task, kinds: Sequence[str
     """What a run keeps of its test examples; nothing where its settings, its task or the size say so."""
     if not config.keep_predictions or not task.kept:
         return Plan((), (), '')
-    best = config.select == 'best_validation'
+    best = SELECTIONS[config.select]
     rounds = None if best else tuple(reported(evaluation_rounds(config), config.last_k))
     lengths = federation.tests.mask.sum(1)
     rows = max(int(lengths.sum()), int(lengths[federation.tests.test_of].sum()) if len(kinds) > 1 else 0)
