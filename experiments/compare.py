@@ -1,6 +1,5 @@
-"""``python -m experiments.compare --flag=value ...``: the command ``fedjax-fair compare`` as an absl binary."""
+"""``python -m experiments.compare --flag=value ...``: ``fedjax-fair compare`` as an absl binary."""
 
-from fedjax_fair.cli import binary
+from experiments import binary
 
-if __name__ == '__main__':
-    binary('compare')
+binary(__name__, 'compare')

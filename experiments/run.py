@@ -1,6 +1,5 @@
-"""``python -m experiments.run --flag=value ...``: the command ``fedjax-fair run`` as an absl binary."""
+"""``python -m experiments.run --flag=value ...``: ``fedjax-fair run`` as an absl binary."""
 
-from fedjax_fair.cli import binary
+from experiments import binary
 
-if __name__ == '__main__':
-    binary('run')
+binary(__name__, 'run')

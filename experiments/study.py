@@ -12,15 +12,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from absl import app, flags
+from absl import flags
 
 from fedjax_fair import results
-from fedjax_fair.cli import guarded, settings
+from fedjax_fair.cli import program
 from fedjax_fair.data import SOURCES, Federation
 from fedjax_fair.data.paths import named_paths
 from fedjax_fair.errors import UserError
 from fedjax_fair.methods import RECIPES, make_methods
-from fedjax_fair.options import not_one_of
+from fedjax_fair.options import Option, not_one_of
 from fedjax_fair.training import Config, checked, load_federation, run, use_compilation_cache, use_host_devices
 from fedjax_fair.viz import save
 
@@ -213,32 +213,25 @@ def main(
     asks for.
     """
     presets = tuple(sorted(path.stem for path in here.glob('*.flags')))
-    settings.define_flags(flags.FLAGS)
-    about = 'settings to start from; other flags overrule them'  # several studies of one process have these flags
-    flags.DEFINE_enum('preset', 'smoke', presets, about, allow_override=True)
-    flags.DEFINE_enum(name, None, tuple(shows), f'which {name} to show', allow_override=True)
-    words, hyper = sys.argv[1:], {}
+    about = 'settings to start from; other flags overrule them'
+    preset = Option('preset', 'smoke', str, about, choices=presets)
+    choice = Option(name, None, str, f'which {name} to show', choices=tuple(shows))
 
-    def parser(argv: Sequence[str]) -> Sequence[str]:
-        with guarded(flags.FLAGS):
-            preset = ([w.partition('=')[2] for w in argv[1:] if w.startswith('--preset=')] or ['smoke'])[-1]
-            if preset not in presets:
-                raise UserError(f'`preset`={preset} {not_one_of(preset, presets)}')
-            hyper.update(settings.parse([f'--config={here / preset}.flags', *argv[1:]], flags.FLAGS))
-            if getattr(flags.FLAGS, name) is None:
-                raise UserError(f'`{name}` is needed; choose one of {", ".join(shows)}')
-        return argv[:1]
+    def with_preset(words: list[str]) -> list[str]:
+        given = [word.partition('=')[2] for word in words if word.startswith('--preset=')]
+        return [f'--config={here / preset.check([preset.default, *given][-1])}.flags', *words]
 
-    def program(argv: Sequence[str]) -> None:
-        values = flags.FLAGS
-        with guarded(values):
-            config = dataclasses.replace(checked(settings.config_of(values, {})), hyper=known_hyper(hyper))
-            use_host_devices(config.devices)
-            use_compilation_cache()
-            choice, out = getattr(values, name), pathlib.Path(values.out or f'runs/{here.name}-{values.preset}')
-            study = arrange(Study(config, out, values.quiet), choice)
-            study.data()  # a mistake in the data shows before the first run
-            out.mkdir(parents=True, exist_ok=True)
-            shows[choice](study)
+    def show(config: Config, hyper: Mapping[str, str], values: flags.FlagValues) -> None:
+        chosen = values[name].value
+        if chosen is None:
+            raise UserError(f'`{name}` is needed; choose one of {", ".join(shows)}')
+        config = dataclasses.replace(checked(config), hyper=known_hyper(hyper))
+        use_host_devices(config.devices)
+        use_compilation_cache()
+        out = pathlib.Path(values.out or f'runs/{here.name}-{values.preset}')
+        study = arrange(Study(config, out, values.quiet), chosen)
+        study.data()  # a mistake in the data shows before the first run
+        out.mkdir(parents=True, exist_ok=True)
+        shows[chosen](study)
 
-    app.run(program, argv=[sys.argv[0], *words], flags_parser=parser)
+    program(show, [preset, choice], with_preset)

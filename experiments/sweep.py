@@ -1,6 +1,5 @@
-"""``python -m experiments.sweep --flag=value ...``: the command ``fedjax-fair sweep`` as an absl binary."""
+"""``python -m experiments.sweep --flag=value ...``: ``fedjax-fair sweep`` as an absl binary."""
 
-from fedjax_fair.cli import binary
+from experiments import binary
 
-if __name__ == '__main__':
-    binary('sweep')
+binary(__name__, 'sweep')

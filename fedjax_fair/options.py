@@ -15,11 +15,14 @@ import re
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 from fedjax_fair.errors import UserError
 
+T = TypeVar('T')
 Factory = Callable[..., Any]
+AUTO = 'auto'  # the word that leaves a choice to the program
+NEXT_PAIR = re.compile(r',(?=\s*(?:\w+\s*=|$))')
 LARGEST = 2**31 - 1  # of a whole number without a bound of its own: devices count in 32 bits
 
 
@@ -139,7 +142,12 @@ class Option(NamedTuple):
     search: Search | None = None
 
     def parse(self, text: str, label: str | None = None) -> Any:
-        """The value that a text from the command line means; ``label`` names the option in error messages."""
+        """The value that a text from the command line means; ``label`` names the option in error messages.
+
+        An empty text means None where that is the default.
+        """
+        if not text and self.default is None:
+            return None
         parser = _PARSERS.get(self.kind, str)
         try:
             value = parser(text)
@@ -304,6 +312,32 @@ def not_one_of(value: Any, known: Iterable[Any], shown: Callable[[Any], str] = s
     known = list(known)
     close = difflib.get_close_matches(str(value), map(str, known), 1)
     return f'is not one of {", ".join(map(shown, known))}' + (f'; did you mean {close[0]!r}?' if close else '')
+
+
+def chosen(label: str, word: str, meanings: Mapping[str, T]) -> T:
+    """What a word stands for; ``label`` names the argument in the message about one that stands for nothing.
+
+    >>> chosen('rule', 'double', {'double': 2, 'half': 0.5})
+    2
+    """
+    if word not in meanings:
+        raise UserError(f'{_quoted(label)}={word!r} {not_one_of(word, meanings, repr)}')
+    return meanings[word]
+
+
+def pairs(label: str, text: str | None) -> dict[str, str]:
+    """``'name=value,name=value'`` as a dict; a comma is part of a value where no ``name=`` follows it.
+
+    >>> pairs('source_options', 'label=dx, patient=^(P[0-9]{1,3})_')
+    {'label': 'dx', 'patient': '^(P[0-9]{1,3})_'}
+    """
+    options: dict[str, str] = {}
+    for pair in filter(str.strip, NEXT_PAIR.split(text or '')):
+        name, equals, value = (part.strip() for part in pair.partition('='))
+        if not equals or not name or not value or name in options:
+            raise UserError(f'`{label}`={text} must be written name=value,name=value with different names')
+        options[name] = value
+    return options
 
 
 def resolve(

@@ -12,6 +12,7 @@ import hashlib
 import importlib
 import importlib.metadata
 import importlib.util
+import os
 import pathlib
 import sys
 import types
@@ -20,7 +21,7 @@ from typing import NamedTuple
 
 from fedjax_fair import registry
 from fedjax_fair.errors import UserError
-from fedjax_fair.registry import Registry
+from fedjax_fair.registry import BUILT_IN, Registry
 
 GROUP = 'fedjax_fair.plugins'  # of entry points
 REGISTRIES = (
@@ -56,17 +57,43 @@ def load(spec: str) -> Plugin:
     return _load_file(pathlib.Path(spec)) if spec.endswith('.py') else _load_module(spec, f'`plugin`={spec}')
 
 
+def located(spec: str, folder: str | os.PathLike) -> str:
+    """A plug-in that a run in ``folder`` names, where it is now.
+
+    A file is looked for in the working folder, then in the run's folder and those above it: runs are mostly kept below
+    the folder from which they were started. Anything else, or a file that is nowhere, stays as it is.
+    """
+    above = pathlib.Path(folder).resolve()
+    places = [pathlib.Path(spec), *(parent / spec for parent in (above, *above.parents))]
+    found = next((path for path in places if path.is_file()), None) if spec.endswith('.py') else None
+    return spec if found is None else str(found)
+
+
 @functools.cache
 def load_installed() -> tuple[Plugin, ...]:
     """Load the plug-ins of installed packages, once."""
-    _import_built_in()
     points = importlib.metadata.entry_points(group=GROUP)
+    if points:
+        _import_built_in()
     return tuple(_load_module(point.module, f'entry point {point.name} of {GROUP}') for point in points)
 
 
 def loaded() -> tuple[Plugin, ...]:
     """All plug-ins that are loaded."""
     return tuple(_loaded.values())
+
+
+def code_digest(origin: str) -> str | None:
+    """The SHA-256 of the code of an :class:`~fedjax_fair.registry.Entry`'s origin: a plug-in, a module or this package.
+
+    For this package it is empty, since its files have versions of their own; it is None for code that has no file.
+    """
+    if origin == BUILT_IN:
+        return ''
+    if origin in _loaded:
+        return _loaded[origin].sha256
+    files = list(_sources(sys.modules[origin])) if origin in sys.modules else []
+    return _digest(files) if files else None
 
 
 def unload(name: str) -> None:
@@ -101,7 +128,7 @@ def _import_built_in() -> None:
 
 def _load_file(path: pathlib.Path) -> Plugin:
     if not path.is_file():
-        raise UserError(f'`plugin`={path}: no such file')
+        raise UserError(f'`plugin`={path}: no such file; the working folder is {pathlib.Path.cwd()}')
     module = f'fedjax_fair_plugin_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:8]}_{path.stem}'
     plugin = Plugin(path.name, _digest([path]), module)
     if _loaded.get(plugin.name) == plugin:
@@ -134,7 +161,7 @@ def _load_module(name: str, where: str) -> Plugin:
 
 
 def _sources(module: types.ModuleType) -> Iterable[pathlib.Path]:
-    file = pathlib.Path(module.__file__ or '')
+    file = pathlib.Path(getattr(module, '__file__', None) or '')
     return sorted(file.parent.rglob('*.py')) if file.name == '__init__.py' else [file] if file.is_file() else []
 
 

@@ -19,6 +19,8 @@ from fedjax_fair.options import KINDS, Factory, Option, not_one_of, options_of, 
 F = TypeVar('F', bound=Factory)
 
 BUILT_IN = 'fedjax_fair'
+PLUGINS = 'fedjax_fair.plugins'
+SETTINGS = 'fedjax_fair.training.config'  # the module that has the settings of a run
 TRACED = (
     'it looks at the value of a float option, which a sweep or check-method traces; '
     'declare its range in Annotated, and use jnp.where in place of if'
@@ -47,9 +49,13 @@ class Registry(MutableMapping[str, Factory]):
 
     origin: str | None = None  # the plug-in that is loaded now
 
-    def __init__(self, kind: str, *homes: str):
-        """``homes`` are the modules that fill the registry; they are imported when somebody first looks into it."""
+    def __init__(self, kind: str, *homes: str, beside_settings: bool = False):
+        """``homes`` are the modules that fill the registry; they are imported when somebody first looks into it.
+
+        ``beside_settings`` says that options are given under their bare names, as the settings of a run are.
+        """
         self.kind = kind
+        self._beside_settings = beside_settings
         self._homes = list(homes)
         self._entries: dict[str, Entry] = {}
 
@@ -70,18 +76,19 @@ class Registry(MutableMapping[str, Factory]):
 
         def decorate(factory: F) -> F:
             own = factory.__name__
-            checked = self._checked(factory, names[0] if names and own not in names else own)
+            careful = self._refusing_mistakes(factory, names[0] if names and own not in names else own)
             for name in names or (factory.__name__,):
-                self._add(name, checked, section, about, notes)
-            return checked
+                self._add(name, careful, section, about, notes)
+            return careful
 
         return decorate
 
-    def _checked(self, factory: F, name: str) -> F:
+    def _refusing_mistakes(self, factory: F, name: str) -> F:
+        """The factory with a check of its options before every call."""
         options, signature, origin = options_of(factory), inspect.signature(factory), _origin_of(factory)
 
         @functools.wraps(factory)
-        def checked(*args: Any, **kwargs: Any) -> Any:
+        def careful(*args: Any, **kwargs: Any) -> Any:
             given = signature.bind(*args, **kwargs).arguments
             for option, value in given.items():
                 if option in options:
@@ -97,7 +104,7 @@ class Registry(MutableMapping[str, Factory]):
                     raise UserError(f'{self.kind} {name}: {error}') from error
                 raise
 
-        return typing.cast(F, checked)
+        return typing.cast(F, careful)
 
     def _add(self, name: str, factory: Factory, section: str, about: str, notes: Mapping[str, Any]) -> None:
         origin = _origin_of(factory)
@@ -107,16 +114,28 @@ class Registry(MutableMapping[str, Factory]):
         options = options_of(factory)
         for option in options.values():
             if option.kind not in KINDS:
-                known = ', '.join(getattr(kind, '__name__', str(kind)) for kind in KINDS if kind is not Any)
-                raise UserError(f'{self.kind} {name}: `{option.name}` is of type {option.kind}; options are of {known}')
+                known = ', '.join(inspect.formatannotation(kind) for kind in KINDS if kind is not Any)
+                kind = inspect.formatannotation(option.kind)
+                raise UserError(f'{self.kind} {name}: {name}.{option.name} is of type {kind}; options are of {known}')
             option.check_search(f'{name}.{option.name}')
+        if origin != BUILT_IN:
+            self._refuse_names_of_settings(name, options)
         first = ROLE.sub(r'\1', (inspect.getdoc(factory) or '').split('\n')[0]).replace('``', '')
         self._entries[name] = Entry(factory, about or first, options, origin, section, notes)
 
+    def _refuse_names_of_settings(self, name: str, options: Mapping[str, Option]) -> None:
+        """An option with the name of a setting could never be set: what is given would be the setting."""
+        settings = importlib.import_module(SETTINGS).BARE_NAMES if self._beside_settings else ()
+        for taken in (option for option in options if option in settings):
+            raise UserError(
+                f'{self.kind} {name}: its option `{taken}` has the name of the setting `{taken}` of a run; '
+                f'call it otherwise, such as {name}_{taken}'
+            )
+
     def entry(self, name: str, where: str = '') -> Entry:
         """The entry of a name; ``where`` begins the message about an unknown one."""
-        if name not in self._known:
-            raise UserError(f'{where or self.kind}: {name!r} {not_one_of(name, self._known)}')
+        if name not in self:
+            raise UserError(f'{f"{where}: " if where else f"{self.kind} "}{name!r} {not_one_of(name, self._known)}')
         return self._known[name]
 
     def options(self, name: str) -> dict[str, Option]:
@@ -137,10 +156,16 @@ class Registry(MutableMapping[str, Factory]):
         return self._known[name].make
 
     def __setitem__(self, name: str, factory: Factory) -> None:
-        self._add(name, self._checked(factory, name), '', '', {})
+        self._add(name, self._refusing_mistakes(factory, name), '', '', {})
 
     def __delitem__(self, name: str) -> None:
         del self._known[name]
+
+    def __contains__(self, name: object) -> bool:
+        """Whether a name is registered. If not, installed plug-ins, which may register it, are loaded first."""
+        if name not in self._known and Registry.origin is None:
+            importlib.import_module(PLUGINS).load_installed()
+        return name in self._known
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._known)
@@ -169,8 +194,8 @@ recipes = Registry('recipe', 'fedjax_fair.diagnostics', 'fedjax_fair.methods')
 models = Registry('model', 'fedjax_fair.models')
 tasks = Registry('task', 'fedjax_fair.metrics')
 sources = Registry('source', 'fedjax_fair.data')
-scenarios = Registry('scenario', 'fedjax_fair.data')
-partitions = Registry('partition scheme', 'fedjax_fair.data')
+scenarios = Registry('scenario', 'fedjax_fair.data', beside_settings=True)
+partitions = Registry('partition scheme', 'fedjax_fair.data', beside_settings=True)
 augmentations = Registry('augmentation', 'fedjax_fair.data.augment')
 samplers = Registry('sampler', 'fedjax_fair.data.samplers')
 DIAGNOSTICS = 'diagnostics'

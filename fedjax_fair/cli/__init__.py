@@ -1,6 +1,8 @@
-"""The command line: ``fedjax-fair run|compare|sweep|tune|list|report|verdict|data|check-method``."""
+"""The command line: ``fedjax-fair run|compare|sweep|tune|list|report|verdict|data|check-method``.
 
-from fedjax_fair.cli import settings
-from fedjax_fair.cli.main import COMMANDS, binary, console, guarded
+``binary`` is one of these commands as a program, and ``program`` makes a program of one's own with the flags of a run.
+"""
 
-__all__ = ['COMMANDS', 'binary', 'console', 'guarded', 'settings']
+from fedjax_fair.cli.main import COMMANDS, binary, console, program
+
+__all__ = ['COMMANDS', 'binary', 'console', 'program']

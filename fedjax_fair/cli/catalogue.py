@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from fedjax_fair import registry
 from fedjax_fair.data import scenario_options
+from fedjax_fair.data.sources import FLAGS
 from fedjax_fair.options import Factory, Option
 from fedjax_fair.registry import BUILT_IN, ROLE, Registry
 
@@ -55,8 +56,13 @@ def items(title: str) -> dict[str, Item]:
     known = KINDS_LISTED[title]
     by_name = {name: _registered(name, known) for name in known}
     if title in ('scenarios', 'sources'):  # they read options of their partition scheme, too
-        return {name: item._replace(options=scenario_options(name), own=item.options) for name, item in by_name.items()}
+        return {name: item._replace(options=scenario_options(name), own=_own(item)) for name, item in by_name.items()}
     return by_name
+
+
+def _own(item: Item) -> dict[str, Option]:
+    """The options that are given together, with ``source_options``."""
+    return {name: option for name, option in item.options.items() if name not in FLAGS}
 
 
 def find(name: str) -> dict[str, Item]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import pathlib
 from typing import Any
 
+from fedjax_fair import plugins
 from fedjax_fair.errors import UserError
 from fedjax_fair.results import FACTS, with_former_score
-from fedjax_fair.training.config import Config, nested, text_of_options
+from fedjax_fair.training.config import NAMES, nested, text_of_options
 
 
 def config_words(path: str) -> list[str]:
@@ -44,13 +44,13 @@ def _json_object(path: str, text: str) -> dict[str, Any]:
 def _json_words(path: str, values: dict[str, Any]) -> list[str]:
     values = with_former_score(values, pathlib.Path(path).parent)
     values = nested({name: value for name, value in values.items() if name not in FACTS})
-    names = [f.name for f in dataclasses.fields(Config)]
     for name in values:
-        if name not in names:
-            raise UserError(f'`config`={path}: unknown setting {name!r}; known: {", ".join(names)}')
-    plugins, options = values.pop('plugins', []), {**values.pop('data', {}), **values.pop('hyper', {})}
+        if name not in NAMES:
+            raise UserError(f'`config`={path}: unknown setting {name!r}; known: {", ".join(NAMES)}')
+    specs = [plugins.located(spec, pathlib.Path(path).parent) for spec in values.pop('plugins', [])]
+    options = {**values.pop('data', {}), **values.pop('hyper', {})}
     if 'model_options' in values:
         values['model_options'] = text_of_options(values['model_options'])
     given = {name: value for name, value in {**values, **options}.items() if value is not None}
     texts = {name: ','.join(map(str, v)) if isinstance(v, list | tuple) else v for name, v in given.items()}
-    return [*(f'--plugin={one}' for one in plugins), *(f'--{name}={value}' for name, value in texts.items())]
+    return [*(f'--plugin={one}' for one in specs), *(f'--{name}={value}' for name, value in texts.items())]

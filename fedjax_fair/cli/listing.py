@@ -58,7 +58,7 @@ def _recipe(item: Item) -> dict[str, Any]:
 def as_text() -> str:
     """The catalogue for people."""
     kinds = catalogue()
-    lines = ['recipes (join with +, set hyper-parameters with --recipe.key=value):']
+    lines = ['recipes (join with + in any order, set hyper-parameters with --recipe.key=value):']
     recipes = kinds.pop('recipes').values()
     kinds['scenarios'] = {name: item for name, item in kinds['scenarios'].items() if name not in kinds['sources']}
     for section in dict.fromkeys(item.section for item in recipes):

@@ -16,8 +16,9 @@ from fedjax_fair.cli.check_method import check_method
 from fedjax_fair.cli.help import HELP, help_text
 from fedjax_fair.cli.mistakes import fail, one_line, reader_may_leave
 from fedjax_fair.errors import UserError
+from fedjax_fair.options import Option
 from fedjax_fair.results import holds_run, point_name
-from fedjax_fair.training import Config, Interrupted, checked, run_data_seeds, use_compilation_cache, use_host_devices
+from fedjax_fair.training import Config, Interrupted, run_data_seeds, use_compilation_cache, use_host_devices
 from fedjax_fair.training import compare as run_all
 from fedjax_fair.training import run as train
 from fedjax_fair.training import tune as search
@@ -29,7 +30,7 @@ DEFAULT_RECIPES = 'fedavg,fedprox,scaffold,qfedavg,fedadam'
 
 def run(values: flags.FlagValues, hyper: dict[str, str]) -> None:
     """Run one recipe and write its results and report."""
-    config = checked(settings.config_of(values, hyper))
+    config = settings.config_of(values, hyper)
     out, data_seeds = _out(values, 'run', config), settings.data_seeds_of(values)
     if data_seeds is None:
         _train(config, out, values)
@@ -66,8 +67,7 @@ def sweep(values: flags.FlagValues, hyper: dict[str, str]) -> None:
     grid = settings.grid_of(values.grid)
     if not grid:
         raise UserError('sweep needs `grid`=name=v1,v2,... such as `grid`=fedprox.mu=0,0.01,0.1')
-    config = checked(settings.config_of(values, hyper))
-    points = grid_points(grid)
+    config, points = settings.config_of(values, hyper), grid_points(grid)
     out = _out(values, 'sweep', config)
     _train(config, out, values, points)
     reporting.show([out / point_name(point) for point in points], out, swept=True)
@@ -145,6 +145,35 @@ def binary(command: str, words: Sequence[str] | None = None) -> None:
     app.run(
         lambda argv: execute(command, flags.FLAGS, hyper), argv=[f'fedjax-fair {command}', *words], flags_parser=parser
     )
+
+
+def program(
+    work: Callable[[Config, dict[str, str], flags.FlagValues], None],
+    own: Sequence[Option] = (),
+    words_of: Callable[[list[str]], list[str]] = lambda words: words,
+) -> None:
+    """Run an absl program that has all flags of a run, and some of its ``own``.
+
+    ``work(config, hyper, values)`` gets the settings, the hyper-parameters ``part.key`` as texts, and the values of all
+    flags. ``words_of`` may put words before those that the user gives, such as the file of a preset.
+    """
+    values, hyper = flags.FLAGS, {}
+    settings.define_flags(values)
+    for option in own:
+        settings.define_flag(option, values)
+
+    def parser(argv: Sequence[str]) -> Sequence[str]:
+        with guarded(values):
+            hyper.update(settings.parse(words_of(list(argv[1:])), values))
+            for option in own:
+                option.check(values[option.name].value)
+        return argv[:1]
+
+    def main(argv: Sequence[str]) -> None:
+        with guarded(values):
+            work(settings.config_of(values, {}), hyper, values)
+
+    app.run(main, argv=list(sys.argv), flags_parser=parser)
 
 
 def execute(command: str, values: flags.FlagValues, hyper: dict[str, str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import pathlib
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -11,14 +12,14 @@ from absl import flags
 
 from fedjax_fair import plugins
 from fedjax_fair.cli.flag_files import config_words
-from fedjax_fair.data import data_options
 from fedjax_fair.errors import UserError
 from fedjax_fair.options import Option, above, options_of
 from fedjax_fair.results.findings import MARGIN
-from fedjax_fair.training.config import Config, options_from_text, setting_options
+from fedjax_fair.training.config import Config, flags_of_settings
 from fedjax_fair.training.tuning import TUNING_OPTIONS, tune
 
 HYPER = re.compile(r'--([a-z0-9_]+\.[a-z0-9_]+)(?:=(.*))?$', re.DOTALL)
+PLUGIN = '--plugin='
 TEXTS = tuple[str, ...]  # the kind of a flag that may be repeated
 MARGIN_FLAG = Option(
     'margin', MARGIN, float, f'smallest difference of interest, in points (default: {MARGIN:g})', above(0)
@@ -62,6 +63,7 @@ OWNERS: dict[str, tuple[str, ...]] = {  # the commands that read a flag; all com
     **{one.name: ('tune',) for one in TUNING_FLAGS},
 }
 COMPARED_SEEDS = (0, 1, 2, 3, 4)  # of compare, unless it is given others: fewer decide next to nothing
+ALIASES = {'seed': 'seeds', 'clients': 'num_clients'}
 ARGUMENTS = {'list': 'name', 'check-method': 'plugin'}  # the flag that a command's argument stands for
 SEVERAL = {'verdict': 'runs'}  # and the flag of a command that takes several arguments, anywhere among its flags
 _DEFINE = {bool: flags.DEFINE_boolean, TEXTS: flags.DEFINE_multi_string}  # all others are texts that options parse
@@ -69,24 +71,23 @@ _DEFINE = {bool: flags.DEFINE_boolean, TEXTS: flags.DEFINE_multi_string}  # all 
 
 def grouped_flags() -> dict[str, list[Option]]:
     """The flags of a run by group: its settings, and the options of data that plug-ins may have added to."""
-    settings = setting_options()
     groups: dict[str, list[Option]] = {}
+    by_setting = flags_of_settings()
     for field in dataclasses.fields(Config):
-        group = groups.setdefault(field.metadata['group'], [])
-        if field.name == 'data':  # an option that is a setting too, such as the seed, is given as the setting
-            group += [one._replace(default=None) for name, one in data_options().items() if name not in settings]
-        elif field.name == 'model_options':
-            group.append(Option(field.name, '', str, field.metadata['help']))
-        elif field.name == 'plugins':
-            group.append(settings[field.name]._replace(name='plugin'))
-        elif field.name != 'hyper':  # written --part.key=value
-            group.append(settings[field.name])
+        groups.setdefault(field.metadata['group'], []).extend(by_setting[field.name])
     return groups
 
 
 def all_flags() -> dict[str, Option]:
-    """Every flag by name."""
-    return {one.name: one for group in (*grouped_flags().values(), OUTPUT_FLAGS, TUNING_FLAGS) for one in group}
+    """Every flag by name; an option of data that has the name of another flag is refused."""
+    settings = {one.name: one for group in grouped_flags().values() for one in group}
+    others = {one.name: one for one in (*OUTPUT_FLAGS, *TUNING_FLAGS)}
+    for name in settings:
+        if name in others or name in ALIASES:
+            raise UserError(
+                f'an option of data that a plug-in registers, {name!r}, has the name of the flag `{name}`; rename it'
+            )
+    return {**settings, **others}
 
 
 def define_flags(values: flags.FlagValues) -> None:
@@ -96,7 +97,7 @@ def define_flags(values: flags.FlagValues) -> None:
     """
     for option in all_flags().values():
         define_flag(option, values)
-    for alias, name in {'seed': 'seeds', 'clients': 'num_clients'}.items():
+    for alias, name in ALIASES.items():
         if alias not in values and name in values:
             flags.DEFINE_alias(alias, name, flag_values=values)
 
@@ -135,16 +136,24 @@ def split_hyper(words: Sequence[str]) -> tuple[list[str], dict[str, str]]:
 def expanded(words: Sequence[str], command: str = 'run') -> list[str]:
     """All words as flags: those of config files come first, so that the others overrule them.
 
-    A command's argument, its first word, is written as the flag it stands for.
+    A command's argument, the first word that is no flag, is written as the flag it stands for.
     """
     words = list(words)
-    if command in ARGUMENTS and words and not words[0].startswith('-'):
-        words[0] = f'--{ARGUMENTS[command]}={words[0]}'
+    places = [place for place, word in enumerate(words) if not word.startswith('-')]
+    if command in ARGUMENTS and places:
+        words[places[0]] = f'--{ARGUMENTS[command]}={words[places[0]]}'
     for flag in ('config', 'plugin'):
         if f'--{flag}' in words:
             raise UserError(f'write --{flag}=FILE')
     files = [word.partition('=')[2] for word in words if word.startswith('--config=')]
-    return [*(word for path in files for word in config_words(path)), *words]
+    given = {pathlib.PurePath(spec).name for spec in _plugins_in(words)}
+    from_files = [word for path in files for word in config_words(path)]
+    known = [f'{PLUGIN}{spec}' for spec in _plugins_in(from_files) if pathlib.PurePath(spec).name in given]
+    return [*(word for word in from_files if word not in known), *words]
+
+
+def _plugins_in(words: Sequence[str]) -> list[str]:
+    return [word.removeprefix(PLUGIN) for word in words if word.startswith(PLUGIN)]
 
 
 def load_plugins(words: Sequence[str]) -> None:
@@ -152,8 +161,7 @@ def load_plugins(words: Sequence[str]) -> None:
 
     This comes before flags are defined: a plug-in may bring some.
     """
-    named = [word.partition('=')[2] for word in words if word.startswith('--plugin=')]
-    plugins.load_all(list(dict.fromkeys(named)))
+    plugins.load_all(list(dict.fromkeys(_plugins_in(words))))
 
 
 def parse(words: Sequence[str], values: flags.FlagValues, command: str = 'run') -> dict[str, str]:
@@ -185,13 +193,11 @@ def parse(words: Sequence[str], values: flags.FlagValues, command: str = 'run') 
 def config_of(values: flags.FlagValues, hyper: dict[str, str], recipe: str | None = None) -> Config:
     """The settings that the flags describe; those that ``values`` has no flag for keep their defaults."""
     settings: dict[str, Any] = {}
-    for group, options in grouped_flags().items():
-        given = {one.name: _value(one, values) for one in options if one.name in values}
-        settings |= {'data': {n: v for n, v in given.items() if v is not None}} if group == 'data' else given
-    if 'plugin' in settings:
-        settings['plugins'] = tuple(dict.fromkeys(settings.pop('plugin')))
-    if 'model_options' in settings:
-        settings['model_options'] = options_from_text(settings['model_options'])
+    by_setting = flags_of_settings()
+    for field in dataclasses.fields(Config):
+        given = {one.name: _value(one, values) for one in by_setting[field.name] if one.name in values}
+        if given:
+            settings[field.name] = field.metadata['written'].value(given)
     return Config(**settings | {'hyper': hyper} | ({} if recipe is None else {'recipe': recipe}))
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from fedjax_fair.core.cohort import OPTIMIZER_ROW
 from fedjax_fair.core.local import Local
 from fedjax_fair.core.method import Method, Phase, Stage
 from fedjax_fair.core.training_set import SERVICES
 from fedjax_fair.errors import UserError
+from fedjax_fair.options import not_one_of
 
 SINGLE = {
     'reduce': 'combine the updates',
@@ -23,6 +25,7 @@ def in_order(methods: Sequence[Method]) -> tuple[Method, ...]:
     They run by stage and, within a stage, by name: the order in which they are listed changes nothing.
     """
     _refuse_doubles(methods)
+    _refuse_name_of_engine(methods)
     for hook, what in SINGLE.items():
         owners = [m for m in methods if getattr(m, hook)]
         if len(owners) > 1:
@@ -35,7 +38,7 @@ def in_order(methods: Sequence[Method]) -> tuple[Method, ...]:
             raise UserError(f'{who}{_origins([m, *scorers])}')
         for name in m.measures:
             if name not in SERVICES:
-                raise ValueError(f'{m.name} measures {name!r}, which is not one of {", ".join(SERVICES)}')
+                raise UserError(f'{m.name} measures {name!r}, which {not_one_of(name, SERVICES)}')
     return tuple(sorted(methods, key=lambda m: (m.place, m.name)))
 
 
@@ -57,6 +60,12 @@ def _refuse_doubles(methods: Sequence[Method]) -> None:
             raise UserError(f'method {name!r} is listed twice in {"+".join(names)}{_origins(same)}')
 
 
+def _refuse_name_of_engine(methods: Sequence[Method]) -> None:
+    for m in methods:
+        if m.name == OPTIMIZER_ROW:
+            raise UserError(f'a method cannot be called {m.name!r}: the engine keeps its own rows there{_origins([m])}')
+
+
 def _refuse_shared_claims(methods: Sequence[Method]) -> None:
     """Some decisions have room for one method: its claims, what an example costs, how a batch becomes one number."""
     decided: dict[str, list[Method]] = {}
@@ -75,7 +84,7 @@ def resolved_local(local: Local, methods: Sequence[Method]) -> tuple[Local, dict
     for m in methods:
         for key, value in m.local.items():
             if key not in Local._fields:
-                raise ValueError(f'{m.name} fixes {key!r}, which is not one of {", ".join(Local._fields)}')
+                raise UserError(f'{m.name} fixes {key!r}, which {not_one_of(key, Local._fields)}')
             if key in fixed_by and getattr(local, key) != value:
                 both = f'{getattr(local, key)} and {value}'
                 owners = [one for one in methods if one.name in (fixed_by[key], m.name)]

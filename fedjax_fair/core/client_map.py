@@ -13,12 +13,12 @@ from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
 from fedjax_fair.core import tree
+from fedjax_fair.core.platform import on_cpu
 from fedjax_fair.core.types import Array, PyTree
 from fedjax_fair.errors import UserError
-from fedjax_fair.options import not_one_of
+from fedjax_fair.options import AUTO, not_one_of
 
 AXIS = 'clients'
-CLIENT_MAPS = ('auto', 'vmap', 'chunked', 'sharded')
 
 
 class ClientMap(NamedTuple):
@@ -157,15 +157,18 @@ def resolve(kind: str | ClientMap, *, devices: int | None = None, chunk: int | N
     available = jax.local_device_count()
     if devices is not None and not 1 <= devices <= available:
         raise UserError(f'`devices`={devices} is not between 1 and the {available} available')
-    on_cpu = jax.default_backend() == 'cpu'
-    if kind == 'auto':
-        kind = 'sharded' if (devices or available) > 1 else ('chunked' if on_cpu else 'vmap')
-    if kind == 'vmap':
-        return ClientMap()
-    inside = chunk or (1 if on_cpu else None)
-    if kind == 'chunked':
-        return ClientMap(inside or 8)
-    return ClientMap(inside, client_mesh(devices or available))
+    devices = devices or available
+    if kind == AUTO:
+        kind = 'sharded' if devices > 1 else ('chunked' if on_cpu() else 'vmap')
+    return _MAPS[kind](chunk or (1 if on_cpu() else None), devices)
+
+
+_MAPS: dict[str, Callable[[int | None, int], ClientMap]] = {  # from clients at once on a device, and devices
+    'vmap': lambda chunk, devices: ClientMap(),
+    'chunked': lambda chunk, devices: ClientMap(chunk or 8),
+    'sharded': lambda chunk, devices: ClientMap(chunk, client_mesh(devices)),
+}
+CLIENT_MAPS = (AUTO, *_MAPS)
 
 
 def device_memory() -> int | None:

@@ -25,7 +25,7 @@ from fedjax_fair.core.client_map import (
 from fedjax_fair.core.cohort import OPTIMIZER_ROW, Own, Shared
 from fedjax_fair.core.evaluate import make_evaluate, personalises, predict
 from fedjax_fair.core.idle import Setting
-from fedjax_fair.core.local import Local, checked, examples_paid, make_optimizer, rate
+from fedjax_fair.core.local import Local, checked_local, examples_paid, make_optimizer, rate
 from fedjax_fair.core.method import Measured, Method, View
 from fedjax_fair.core.passes import count_passes
 from fedjax_fair.core.spec import Spec
@@ -131,7 +131,7 @@ def _specify(
 ) -> tuple[Spec, dict]:
     """All that is fixed before the first round, and what there is to tell about it."""
     methods = check.in_order(methods)
-    local, fixed_by = check.resolved_local(checked(local), methods)
+    local, fixed_by = check.resolved_local(checked_local(local), methods)
     one = jax.eval_shape(lambda: preprocess(jnp.asarray(example)[None]))
     key, flag = jax.ShapeDtypeStruct((2,), jnp.uint32), jax.ShapeDtypeStruct((1,), bool)
     shapes = jax.eval_shape(model.init, key, one)

@@ -18,7 +18,19 @@ from fedjax_fair.core.types import Array, Cohort, FedState, PyTree, Tests, Varia
 from fedjax_fair.errors import UserError
 from fedjax_fair.options import not_one_of
 
-MODEL_KINDS = ('global', 'deployed', 'adapted')
+
+class ModelKind(NamedTuple):
+    """A kind of model that is evaluated.
+
+    ``own``: every client has one of its own, scored on its own test set. ``trained``: it takes another local training,
+    so that it is seldom evaluated, and its last evaluation alone is reported.
+    """
+
+    own: bool = True
+    trained: bool = False
+
+
+MODEL_KINDS = {'global': ModelKind(own=False), 'deployed': ModelKind(), 'adapted': ModelKind(trained=True)}
 KEPT = 'each_'  # begins the names of what every test example got
 
 

@@ -12,6 +12,7 @@ import optax
 
 from fedjax_fair.core import tree
 from fedjax_fair.core.client_map import shared_max, unless_finished
+from fedjax_fair.core.platform import on_cpu
 from fedjax_fair.core.types import Array, Batch, PyTree, default_float
 from fedjax_fair.errors import UserError
 from fedjax_fair.options import not_one_of
@@ -71,7 +72,7 @@ def _is_on(value: Any) -> bool:
     return isinstance(value, jax.Array) or value != 0
 
 
-def checked(local: Local) -> Local:
+def checked_local(local: Local) -> Local:
     """Raise a one-line error for contradictory settings."""
     if not callable(local.optimizer) and local.optimizer not in OPTIMIZERS:
         raise UserError(f'`local_optimizer`={local.optimizer!r} {not_one_of(local.optimizer, OPTIMIZERS)}')
@@ -121,7 +122,7 @@ def last_batch(local: Local, phase: Phase, n: int | None) -> int | None:
     where a step costs what its examples cost, on CPU.
     """
     counts_steps = local.steps is not None and phase.epochs is None
-    if n is None or counts_steps or jax.default_backend() != 'cpu':
+    if n is None or counts_steps or not on_cpu():
         return None
     size = min(local.batch_size, n)
     missing = -n % size
@@ -225,7 +226,7 @@ def train(ctx: Context, local: Local, phase: Phase, state: Trained, *, final: bo
         return proceed(step < steps, new, old)
 
     # A chunk stops with its longest client. Accelerators would rather know the trip count, where there is only one.
-    known = spec.only_size is not None and jax.default_backend() != 'cpu'
+    known = spec.only_size is not None and not on_cpu()
     proceed = tree.select if known else unless_finished
     bound = num_steps(local, phase, spec.only_size) if known else shared_max(steps)
     last = last_batch(local, phase, spec.only_size)

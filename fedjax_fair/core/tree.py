@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
+from fedjax_fair.core.platform import on_cpu
 from fedjax_fair.core.types import Array, PyTree, Variables
 
 
@@ -51,7 +52,7 @@ def inner(a: PyTree, b: PyTree) -> Array:
 def _inner(a: Array, b: Array) -> Array:
     """Rows are summed by a product with ones on CPU: XLA would cut the sum into windows, ten times slower in a loop."""
     product = a * b
-    by_rows = product.ndim > 1 and jax.default_backend() == 'cpu'
+    by_rows = product.ndim > 1 and on_cpu()
     return jnp.sum(product @ jnp.ones(product.shape[-1], product.dtype) if by_rows else product)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import types
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
@@ -32,15 +33,33 @@ Task = Annotated[str, TASK_HELP]
 ImageSize = Annotated[int, 'side to which images are resized', at_least(1)]
 NpzKeys = Annotated[str, 'names of arrays, such as site:hospital,patient:case,split:- (- for none)']
 SourceOptions = Annotated[str, 'options of the source, such as label=dx,site=hospital']
+UNDECIDED: dict[str, Any] = {  # what an option has that factories declare differently
+    'default': None,
+    'choices': (),
+    'range': None,
+    'kind': Any,
+    'search': None,
+}
 
 
-def given(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that say something: None, False and an empty sequence leave the choice to the scenario.
+def given(options: Mapping[str, Any], declared: Mapping[str, Option] = types.MappingProxyType({})) -> dict[str, Any]:
+    """The options that say something: None and an empty sequence leave the choice to the scenario.
+
+    So does False, unless ``declared`` has a flag of that name that is not off by default.
 
     >>> given({'alpha': 0.0, 'truncate': False, 'client_sizes': (), 'task': None})
     {'alpha': 0.0}
+    >>> given({'bright': False}, {'bright': Option('bright', True, bool)})
+    {'bright': False}
     """
-    return {name: value for name, value in options.items() if not any(value is no for no in (None, False, ()))}
+    on = {name for name, option in declared.items() if option.kind in (bool, Any) and option.default is not False}
+    return {
+        name: value for name, value in options.items() if not _is_blank(value) and (value is not False or name in on)
+    }
+
+
+def _is_blank(value: Any) -> bool:
+    return value is None or (isinstance(value, tuple | list) and not value)
 
 
 def refuse_unread(options: Mapping[str, Any], reads: Iterable[str], where: str) -> None:
@@ -55,13 +74,14 @@ def refuse_unread(options: Mapping[str, Any], reads: Iterable[str], where: str) 
 def merged(options: Iterable[Mapping[str, Option]]) -> dict[str, Option]:
     """The options of several factories together.
 
-    Where an option has different defaults its default is None: the factory decides. The same goes for its choices.
+    Where an option has different defaults its default is None: the factory decides. The same goes for its choices, its
+    range and its kind.
     """
     union: dict[str, Option] = {}
     for name, option in (item for each in options for item in each.items()):
         known = union.setdefault(name, option)
-        if option.default != known.default:
-            union[name] = known = known._replace(default=None)
-        if option.choices != known.choices:
-            union[name] = known._replace(choices=())
+        differs = {
+            field: blank for field, blank in UNDECIDED.items() if getattr(option, field) != getattr(known, field)
+        }
+        union[name] = known._replace(**differs)
     return union

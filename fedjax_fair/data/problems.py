@@ -59,6 +59,8 @@ def find_problems(pool: Pool) -> list[Problem]:
 def same_images(pool: Pool) -> list[Problem]:
     """Test examples that are training examples too, and equal examples with different labels."""
     rows = np.flatnonzero(~constant(pool.x))
+    if not len(rows):
+        return []
     _, first, number = np.unique(digests(pool.x)[rows], True, True)
     return [*_leaked(pool, rows, number), *_contradicted(pool, rows, first, number)]
 

@@ -9,11 +9,14 @@ import jax.numpy as jnp
 import optax
 
 from fedjax_fair.core.method import Method, View
+from fedjax_fair.core.training_set import AFTER
 from fedjax_fair.core.types import Array, PyTree, Run, Variables, default_float
 from fedjax_fair.methods.weighting import equal_votes_at_zero, keep_on_server
 from fedjax_fair.ops import project_simplex
 from fedjax_fair.options import NonNegative, Share, search
 from fedjax_fair.registry import register
+
+MEASURED = {'global': 'loss', 'local': 'local_loss'}
 
 
 @register.recipe
@@ -38,7 +41,7 @@ def afl(
     uniform over the cohort (``restart``), from losses of the trained models (``at='local'``; there of a test set, here
     of training data), and gives nobody less than ``floor = 1e-3``.
     """
-    measured = 'loss' if at == 'global' else 'local_loss'
+    measured = MEASURED[at]
 
     def init(variables: Variables, run: Run) -> tuple[PyTree, PyTree]:
         start = jnp.zeros(run.num_clients) + 1 / run.num_clients
@@ -57,7 +60,7 @@ def afl(
             init=init,
             measures=(measured,),
             idle=None if average else equal_votes_at_zero(gamma, 'gamma'),
-            needs_all=at == 'local' and not lagged,
+            needs_all=measured in AFTER and not lagged,
             score=score,
             commit=keep_on_server(lambda view: (climbed(view), _sum_of_models(view, average))),
             serve=_mean_of_models if average else None,

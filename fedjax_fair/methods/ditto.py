@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Callable
+from typing import Any, Literal
 
 from fedjax_fair.core.method import Method
 from fedjax_fair.methods.fedtilt import tilted_server
 from fedjax_fair.methods.personal import Pull, personal
 from fedjax_fair.registry import register
+
+
+def _uniform_mean() -> list[Method]:
+    """Of updates; it is what Ditto asks for, so that nobody is told that it changes nothing."""
+    return [method._replace(idle=None) for method in tilted_server()]
+
+
+AGGREGATES: dict[str, tuple[dict[str, Any], Callable[[], list[Method]]]] = {  # of the personal model; of the server
+    'no': ({}, _uniform_mean),
+    'served': ({'serve': 'v'}, _uniform_mean),
+    'fed_back': ({'upload': 'v'}, list),
+}
 
 
 @register.recipe
@@ -23,7 +36,5 @@ def ditto(
     >>> [method.name for method in ditto(aggregate='fed_back')]
     ['personal']
     """
-    if aggregate == 'fed_back':
-        return personal(mu, implicit=implicit, upload='v')
-    mean = [method._replace(idle=None) for method in tilted_server()]  # the uniform mean is what Ditto asks for
-    return [*personal(mu, implicit=implicit, serve='v' if aggregate == 'served' else 'w'), *mean]
+    options, server = AGGREGATES[aggregate]
+    return [*personal(mu, implicit=implicit, **options), *server()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Literal
 
 import jax
@@ -14,6 +15,8 @@ from fedjax_fair.methods.weighting import keep_on_server, log_of
 from fedjax_fair.methods.wrappers import keep_trained
 from fedjax_fair.ops import gram
 from fedjax_fair.registry import register
+
+COMBINED = {'times': operator.mul, 'plus': operator.add}
 
 
 @register.recipe
@@ -38,7 +41,7 @@ def fedce(combine: Literal['times', 'plus'] = 'times') -> list[Method]:
         accuracy = jnp.where(own['rounds'] > 0, view.reports['balanced_accuracy'], 0)
         sums = {'accuracy': own['accuracy'] + accuracy, 'cosine': own['cosine'] + view.reports['cosine']}
         error, apart = (view.shares(1 - sums[name] / rounds) for name in ('accuracy', 'cosine'))
-        new = own['new'] + view.shares(apart * error if combine == 'times' else apart + error)
+        new = own['new'] + view.shares(COMBINED[combine](apart, error))
         return {**sums, 'new': new, 'rounds': rounds, 'c': new / rounds}
 
     return [

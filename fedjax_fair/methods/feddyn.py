@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 import jax.numpy as jnp
@@ -14,6 +15,14 @@ from fedjax_fair.methods.weighting import keep_on_server, one_vote_each
 from fedjax_fair.methods.wrappers import plus
 from fedjax_fair.options import NonNegative, search
 from fedjax_fair.registry import register
+
+
+def _by_size(ctx: Context, alpha: Any) -> Array:
+    sizes = jnp.asarray(ctx.run.sizes, default_float())
+    return alpha * jnp.mean(sizes) / jnp.maximum(jnp.take(sizes, ctx.id, mode='clip'), 1)
+
+
+STRENGTHS: dict[str, Callable[[Context, Any], Any]] = {'equal': lambda ctx, alpha: alpha, 'sizes': _by_size}
 
 
 @register.recipe
@@ -38,16 +47,10 @@ def feddyn(
     ['feddyn']
     """
 
-    def strength(ctx: Context) -> Any:
-        if scale == 'equal':
-            return alpha
-        sizes = jnp.asarray(ctx.run.sizes, default_float())
-        return alpha * jnp.mean(sizes) / jnp.maximum(jnp.take(sizes, ctx.id, mode='clip'), 1)
-
     def correction(ctx: Context, variables: Variables, batch: Batch, aux: Aux) -> Array:
         params = variables['params']
         away = optax.tree.norm(optax.tree.sub(params, ctx.variables['params']), squared=True)
-        return strength(ctx) * (optax.tree.vdot(ctx.row, params) + away / 2)
+        return STRENGTHS[scale](ctx, alpha) * (optax.tree.vdot(ctx.row, params) + away / 2)
 
     return [
         Method(

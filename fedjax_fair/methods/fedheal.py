@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 import jax
@@ -18,20 +20,42 @@ from fedjax_fair.options import Share, between, search
 from fedjax_fair.registry import register
 
 Reading = Literal['code', 'paper']
-# Switches whose default depends on the reading: first what the authors' code does, then what the paper says.
+# Switches whose default depends on the reading: what the authors' code does, or what the paper says.
 MaskHistory = Literal['before', 'including']
 MaskComparison = Literal['>', '>=']
 ZeroSign = Literal['down', 'up']
 Distance = Literal['tensors', 'squared', 'l2']
 WeightState = Literal['sum', 'normalised']
 FirstWeight = Literal['uniform', 'sizes']
-READINGS: dict[str, tuple[str, str]] = {
-    'mask_history': ('before', 'including'),
-    'mask_cmp': ('>', '>='),
-    'zero_sign': ('down', 'up'),
-    'distance': ('tensors', 'squared'),
-    'weight_state': ('sum', 'normalised'),
-    'p_init': ('uniform', 'sizes'),
+READINGS: dict[Reading, dict[str, str]] = {
+    'code': {
+        'mask_history': 'before',
+        'mask_cmp': '>',
+        'zero_sign': 'down',
+        'distance': 'tensors',
+        'weight_state': 'sum',
+        'p_init': 'uniform',
+    },
+    'paper': {
+        'mask_history': 'including',
+        'mask_cmp': '>=',
+        'zero_sign': 'up',
+        'distance': 'squared',
+        'weight_state': 'normalised',
+        'p_init': 'sizes',
+    },
+}
+FALLS = {'down': operator.le, 'up': operator.lt}  # whether an update lowers a parameter: ``update <= 0`` or ``< 0``
+COUNTS_ITSELF = {'before': False, 'including': True}  # whether the history has the round that is judged
+SCOPES: dict[str, Callable[[PyTree], PyTree]] = {'trainable': lambda all: all['params'], 'all': lambda all: all}
+DISTANCES: dict[str, Callable[[Array], Array]] = {  # from the squared norms of tensors, [tensors, clients]
+    'tensors': lambda squares: jnp.sum(jnp.sqrt(squares), 0),
+    'squared': lambda squares: jnp.sum(squares, 0),
+    'l2': lambda squares: jnp.sqrt(jnp.sum(squares, 0)),
+}
+CARRIED: dict[str, Callable[[View, Array], Array]] = {  # the weight that a client keeps
+    'sum': lambda view, weight: weight,
+    'normalised': lambda view, weight: view.shares(weight),
 }
 Threshold = Annotated[float, between(-1, 1), search(0, 0.8)]
 Momentum = Annotated[Share, search(0, 1)]
@@ -39,8 +63,7 @@ Momentum = Annotated[Share, search(0, 1)]
 
 def _read(semantics: Reading, **given: str | None) -> dict[str, str]:
     """The switches that are given, and for the others what the authors' code or the paper says."""
-    place = 0 if semantics == 'code' else 1
-    return {name: value or READINGS[name][place] for name, value in given.items()}
+    return {name: value or READINGS[semantics][name] for name, value in given.items()}
 
 
 @register.recipe
@@ -82,8 +105,7 @@ def fphl(
 
     def revise(view: View, updates: PyTree) -> tuple[PyTree, Reported]:
         kept, row = _masks(view, updates, tau, on, compat_partial)
-        if bn_stats == 'mean':
-            kept = {k: v if k == 'params' else jax.tree.map(jnp.ones_like, v) for k, v in kept.items()}
+        kept = STATISTICS[bn_stats](kept)
         masked = jax.tree.map(lambda k, u: jnp.where(k, u, 0), kept, updates)
         whole = {'unmasked': updates} if no_important == 'mean' else {}
         return masked, {'kept': kept, 'row': row, **whole}
@@ -100,6 +122,16 @@ def fphl(
             whole=True,
         )
     ]
+
+
+def _with_all_statistics(kept: dict[str, PyTree]) -> dict[str, PyTree]:
+    return jax.tree.map(jnp.ones_like, kept) | {'params': kept['params']}
+
+
+STATISTICS: dict[str, Callable[[dict[str, PyTree]], dict[str, PyTree]]] = {  # which of them count
+    'masked': lambda kept: kept,
+    'mean': _with_all_statistics,
+}
 
 
 def _keeps_all(tau: Any, strict: bool) -> Idle:
@@ -123,11 +155,11 @@ def _no_signs_yet(variables: Variables, compat_partial: bool) -> tuple[PyTree, P
 
 def _masks(view: View, updates: PyTree, tau: Any, on: dict[str, str], compat_partial: bool) -> tuple[PyTree, PyTree]:
     """Which parameters of which client count, and the rows after this round."""
-    row, including = view.rows, on['mask_history'] == 'including'
+    row, including, falls = view.rows, COUNTS_ITSELF[on['mask_history']], FALLS[on['zero_sign']]
     first = row['seen'] == 0
 
     def of_leaf(update: Array, past: Array) -> tuple[Array, Array]:
-        sign = update <= 0 if on['zero_sign'] == 'down' else update < 0
+        sign = falls(update, 0)
         new = _signs_after(past, row['seen'], sign, view.round, compat_partial)
         times, seen = _same_sign(past, row['seen'], sign, compat_partial)
         if including and compat_partial:
@@ -205,16 +237,16 @@ def fael(
         return (jnp.zeros(run.num_clients) if compat_partial else None), row
 
     def revise(view: View, updates: PyTree) -> tuple[PyTree, Reported]:
-        seen = updates if distance_scope == 'all' else updates['params']
+        seen = SCOPES[distance_scope](updates)
         return updates, {'distance': _distances(seen, on['distance']).astype(view.n.dtype)}
 
     def moved(view: View) -> tuple[Array, Array]:
-        return _moved_weights(view, beta, on['p_init'] == 'sizes', compat_partial)
+        return _moved_weights(view, beta, FIRST_WEIGHTS[on['p_init']](view), compat_partial)
 
     def commit(view: View, updates: PyTree, weights: Array, update: PyTree) -> tuple[PyTree, PyTree]:
         weight, change = moved(view)
-        weight = view.shares(weight) if on['weight_state'] == 'normalised' else weight
-        return _last_distances(view) if compat_partial else None, {'weight': weight, 'change': change}
+        row = {'weight': CARRIED[on['weight_state']](view, weight), 'change': change}
+        return _last_distances(view) if compat_partial else None, row
 
     return [
         Method(
@@ -243,10 +275,7 @@ def _keeps_first_weights(beta: Any, by_size: bool) -> Idle:
 def _distances(updates: PyTree, distance: str) -> Array:
     """How far each client's update reaches, ``[C]``."""
     squares = jnp.stack([jnp.sum(leaf**2, tuple(range(1, leaf.ndim))) for leaf in jax.tree.leaves(updates)])
-    if distance == 'tensors':
-        return jnp.sum(jnp.sqrt(squares), 0)
-    total = jnp.sum(squares, 0)
-    return total if distance == 'squared' else jnp.sqrt(total)
+    return DISTANCES[distance](squares)
 
 
 def _last_distances(view: View) -> Array:
@@ -254,19 +283,27 @@ def _last_distances(view: View) -> Array:
     return view.scatter(view.server, view.reports['distance'].astype(view.server.dtype))
 
 
-def _moved_weights(view: View, beta: Any, by_size: bool, compat_partial: bool) -> tuple[Array, Array]:
-    """``P_m`` and ``dP_m`` of the cohort after this round."""
+def _by_cohort(view: View) -> Array:
+    return 1 / jnp.maximum(view.count, 1)
+
+
+def _by_size(view: View) -> Array:
+    sizes = jnp.asarray(view.run.sizes, view.n.dtype)
+    return jnp.take(sizes / jnp.maximum(jnp.sum(sizes), 1), view.ids, mode='clip')
+
+
+FIRST_WEIGHTS = {'uniform': _by_cohort, 'sizes': _by_size}
+
+
+def _moved_weights(view: View, beta: Any, first: Array, compat_partial: bool) -> tuple[Array, Array]:
+    """``P_m`` and ``dP_m`` of the cohort after this round; ``first`` are the weights of clients that are new."""
     far = view.reports['distance']
     share = view.shares(far)
     if compat_partial:
         total = jnp.sum(_last_distances(view)).astype(far.dtype)
         share = far / jnp.where(total == 0, 1, total)
-    start = 1 / jnp.maximum(view.count, 1)
-    if by_size:
-        sizes = jnp.asarray(view.run.sizes, view.n.dtype)
-        start = jnp.take(sizes / jnp.maximum(jnp.sum(sizes), 1), view.ids, mode='clip')
     change = (1 - beta) * view.rows['change'] + beta * share
-    return jnp.where(view.rows['weight'] == NEVER, start, view.rows['weight']) + change, change
+    return jnp.where(view.rows['weight'] == NEVER, first, view.rows['weight']) + change, change
 
 
 @register.recipe

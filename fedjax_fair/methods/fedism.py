@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 import jax.numpy as jnp
@@ -26,11 +27,12 @@ Adjustment = Annotated[NonNegative, search(0, 2)]
 POINT = 'at which point the gradient is taken'  # what SAM and its kin decide, so that a recipe has one of them
 
 
-def _radius(rho: Any, schedule: Schedule, ctx: Context) -> Any:
-    """The radius of this round: ``rho``, or ``rho ((t + 1) / T)^0.5``."""
-    if schedule == 'constant':
-        return rho
+def _growing(rho: Any, ctx: Context) -> Array:
+    """``rho ((t + 1) / T)^0.5``."""
     return rho * jnp.sqrt((ctx.round + 1).astype(default_float()) / ctx.run.rounds)
+
+
+RADII: dict[Schedule, Callable[[Any, Context], Any]] = {'constant': lambda rho, ctx: rho, 'sqrt': _growing}
 
 
 def _adjusted(ctx: Context, tau: Any) -> Losses:
@@ -75,7 +77,7 @@ def salt(rho: Radius = 0.05, alpha: Surrogate = 0.1, schedule: Schedule = 'const
     """
 
     def gradient(ctx: Context, at: Any, params: PyTree) -> tuple:
-        return gsam_gradient(at, params, _radius(rho, schedule, ctx), alpha)
+        return gsam_gradient(at, params, RADII[schedule](rho, ctx), alpha)
 
     idle = zero_strength(rho, 'rho')
     return [Method('salt', stage=Stage.POINT, claims=(POINT,), idle=idle, grad=taken_by(gradient))]
@@ -130,7 +132,7 @@ def saga(
 
     def measured(ctx: Context, variables: Variables) -> dict[str, Array]:
         losses = _adjusted(ctx, 1.0) if logit_adjusted else None
-        return {'sharpness': client_sharpness(ctx, variables, _radius(rho, schedule, ctx), losses, augment)}
+        return {'sharpness': client_sharpness(ctx, variables, RADII[schedule](rho, ctx), losses, augment)}
 
     def probe(ctx: Context) -> Reported:
         return measured(ctx, ctx.variables)
@@ -146,14 +148,13 @@ def saga(
         remembers_alike = beta == 1 or setting.everybody  # cohorts of unequal size leave unequal weights behind
         return setting.votes('q is 0') if q == 0 and remembers_alike else None
 
+    measuring: dict[str, dict[str, Any]] = {'global': {'probe': probe}, 'local': {'report': report, 'needs_all': True}}
     return [
         Method(
             'saga',
             idle=idle,
             init=no_weight_yet,
-            probe=probe if at == 'global' else None,
-            report=report if at == 'local' else None,
-            needs_all=at == 'local',
+            **measuring[at],
             score=log_of(blended),
             commit=keep_rows(blended),
         )

@@ -20,6 +20,7 @@ from fedjax_fair.ops import gram, margin_penalty, principal_coefficients
 from fedjax_fair.options import NonNegative, above, search
 from fedjax_fair.registry import register
 
+SCORES = {'n': None, 'uniform': one_vote_each}
 WARM_UP_STEPS = 5.0  # of the authors' code
 Kept = Annotated[float, above(0, at_most=1), search(0.2, 1)]
 Penalty = Annotated[NonNegative, search(0.003, 0.3, log=True)]
@@ -81,7 +82,7 @@ def principal(
         Method(
             'principal',
             init=_never_moved if gate else None,
-            score=one_vote_each if weights == 'uniform' else None,
+            score=SCORES[weights],
             reduce=reduce,
             commit=_note_moves if gate else None,
         )

@@ -20,6 +20,8 @@ from fedjax_fair.ops import class_means, collaboration_weights, feature_statisti
 from fedjax_fair.options import NonNegative, Positive, search
 from fedjax_fair.registry import register
 
+BODY = 'body'  # the phase after that of the head
+
 
 @register.recipe
 def fedpac(
@@ -65,7 +67,7 @@ def fedpac(
             'fedpac',
             stage=Stage.OWN,
             claims=(OWN_MODEL, STEPS),
-            phases=(Phase('head', 1, head_lr, is_head), Phase('body', trainable=lambda path: not is_head(path))),
+            phases=(Phase('head', 1, head_lr, is_head), Phase(BODY, trainable=lambda path: not is_head(path))),
             broadcasts=True,
             init=init,
             download=_with_own_head,
@@ -104,7 +106,7 @@ def _probe(ctx: Context) -> Reported:
 
 def _away_from_means(ctx: Context, batch: Batch, aux: Aux, lam: Any) -> Array:
     """``lam`` times the mean squared distance of features to the mean of their class, while the body trains."""
-    if ctx.phase != 'body':
+    if ctx.phase != BODY:
         return jnp.zeros((), aux.losses.dtype)
     known = ctx.server['counts'] > 0
     target = jnp.where(known[:, None], ctx.server['means'], ctx.probe.get('own_means', 0))

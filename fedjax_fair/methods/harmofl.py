@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 import jax
@@ -21,6 +22,15 @@ from fedjax_fair.options import Share, search
 from fedjax_fair.registry import register
 
 Seed = Literal['first_batch', 'zero', 'frozen_first_batch']
+SEEDS: dict[Seed, tuple[bool, bool]] = {  # whether the amplitude moves, and whether it starts at zero
+    'first_batch': (True, False),
+    'zero': (True, True),
+    'frozen_first_batch': (False, False),
+}
+SETTLED: dict[str, Callable[[PyTree], Any]] = {  # whether the amplitude is what it will be
+    'first_round': lambda server: server['known'],
+    'every_round': lambda server: False,
+}
 Weight = Annotated[Share, search(0.01, 1, log=True)]  # of the new batch in a running mean
 
 
@@ -47,10 +57,7 @@ def amp_norm(
     Reference: Jiang et al., HarmoFL: Harmonizing Local and Global Drifts in Federated Learning on Heterogeneous Medical
     Images, AAAI 2022, Eqs. 2 to 4.
     """
-    width = _width('amp_norm', band)
-
-    def settled(server: PyTree) -> Any:
-        return server['known'] if communicate == 'first_round' else False
+    width, settled = _width('amp_norm', band), SETTLED[communicate]
 
     def transform(ctx: Context, scratch: PyTree, x: Array) -> tuple[Array, PyTree]:
         if ctx.train:  # nothing is measured any more once the amplitude is settled
@@ -109,9 +116,10 @@ def _moved_amplitude(scratch: PyTree, x: Array, mask: Array | None, decay: Any, 
     """The running amplitude after one more batch."""
     now = mean_amplitude(x, mask).astype(scratch['amplitude'].dtype)
     later = scratch['amplitude']
-    if seed != 'frozen_first_batch':
+    moves, from_zero = SEEDS[seed]
+    if moves:
         later = (1 - decay) * later + decay * now
-    first = later if seed == 'zero' else now
+    first = later if from_zero else now
     return {'amplitude': jnp.where(scratch['known'], later, first), 'known': jnp.array(True)}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 import jax
@@ -19,6 +20,7 @@ from fedjax_fair.options import NonNegative, search
 from fedjax_fair.registry import register
 
 OWN_MODEL = 'which model of its own a client has'
+STARTS: dict[str, Callable[[Context], Variables]] = {'own': lambda ctx: ctx.row, 'global': lambda ctx: ctx.variables}
 Pull = Annotated[NonNegative, search(0.001, 10, log=True)]  # towards the shared model
 
 
@@ -49,7 +51,7 @@ def personal(
     """
 
     def begin(ctx: Context) -> PyTree:
-        v = ctx.row if start == 'own' else ctx.variables
+        v = STARTS[start](ctx)
         return v, make_optimizer(ctx.spec.local, _rate(ctx, lr)).init(v['params'])
 
     def observe(ctx: Context, scratch: PyTree, batch: Batch, aux: Aux, last: Array) -> PyTree:

@@ -56,7 +56,8 @@ def resolve_hyper(recipe: str, hyper: Mapping[str, Any]) -> dict[str, dict[str, 
     if not isinstance(hyper, Mapping) or not all(isinstance(name, str) for name in hyper):
         raise UserError(f'`hyper`={hyper!r}: expected a mapping such as {{"fedprox.mu": 0.1}}')
     parts = recipe.split('+')
-    entries = {part: recipes.entry(part, f'recipe {recipe!r}') for part in parts}
+    where = f'recipe {recipe!r}' if len(parts) > 1 else ''
+    entries = {part: recipes.entry(part, where) for part in parts}
     for name, value in hyper.items():
         part = name.partition('.')[0]
         if part not in entries:

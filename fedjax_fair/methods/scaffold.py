@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +15,11 @@ from fedjax_fair.core.types import Array, Batch, PyTree, Run, Variables
 from fedjax_fair.methods.weighting import one_vote_each
 from fedjax_fair.options import Positive, search
 from fedjax_fair.registry import register
+
+SHARES: dict[str, Callable[[View], Any]] = {  # of the change of control variates that the server takes
+    'participation': lambda view: view.count / view.run.num_clients,
+    'mean': lambda view: 1.0,
+}
 
 
 @register.recipe
@@ -39,8 +45,7 @@ def scaffold(
 
     def commit(view: View, updates: PyTree, weights: Array, update: PyTree) -> tuple[PyTree, PyTree]:
         change = view.mean(view.reports['control_change'])
-        share = view.count / view.run.num_clients if control == 'participation' else 1.0
-        return optax.tree.add(view.server, optax.tree.scale(share, change)), None
+        return optax.tree.add(view.server, optax.tree.scale(SHARES[control](view), change)), None
 
     return [
         Method(

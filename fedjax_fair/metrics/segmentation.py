@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import typing
+from collections.abc import Callable
 from typing import Any, Literal
 
 import jax
@@ -13,6 +14,7 @@ from fedjax_fair.core.types import Array, Task
 from fedjax_fair.errors import UserError
 from fedjax_fair.metrics.reductions import count_classes, masked_average, most_likely
 from fedjax_fair.ops.entropy import cross_entropy
+from fedjax_fair.options import chosen
 from fedjax_fair.registry import register
 
 SMOOTH = 1e-5
@@ -33,22 +35,37 @@ def pixel_cross_entropy(logits: Array, y: Array) -> Array:
     return losses.mean(tuple(range(1, losses.ndim)))
 
 
+SUMS: dict[str, Callable[[Array, Array], Array]] = {  # of numbers [B, K] of images, of which some are real
+    'image': lambda values, real: values,
+    'batch': lambda values, real: jnp.broadcast_to(real @ values, values.shape),
+}
+
+
 def dice_loss(logits: Array, y: Array, mask: Array | None = None, over: str = 'image') -> Array:
     """``1 - mean_k (2 sum p_k y_k + s) / (sum p_k + sum y_k + s)``: ``[B]``, with softmax ``p`` and ``s = 1e-5``.
 
     ``over='image'`` sums over the pixels of each image. ``over='batch'`` sums over all real images of the batch, as
     HarmoFL's code does, and every image is given the same loss: their mean is the loss of the batch.
     """
-    if over not in ('image', 'batch'):
-        raise ValueError(f'over={over!r} is unknown; choose image or batch')
+    summed = chosen('over', over, SUMS)
     p = jax.nn.softmax(logits)
     truth = jax.nn.one_hot(y.astype(jnp.int32), logits.shape[-1], dtype=p.dtype)
     pixels = tuple(range(1, y.ndim))
     both, total = (p * truth).sum(pixels), p.sum(pixels) + truth.sum(pixels)  # [B, K]
-    if over == 'batch':
-        real = jnp.ones(y.shape[:1], p.dtype) if mask is None else mask.astype(p.dtype)
-        both, total = (jnp.broadcast_to(real @ v, v.shape) for v in (both, total))
+    real = jnp.ones(y.shape[:1], p.dtype) if mask is None else mask.astype(p.dtype)
+    both, total = (summed(v, real) for v in (both, total))
     return 1 - ((2 * both + SMOOTH) / (total + SMOOTH)).mean(-1)
+
+
+def _joint(logits: Array, y: Array, mask: Array | None, over: str) -> Array:
+    return (pixel_cross_entropy(logits, y) + dice_loss(logits, y, mask, over)) / 2
+
+
+KINDS: dict[str, Callable[[Array, Array, Array | None, str], Array]] = {
+    'ce': lambda logits, y, mask, over: pixel_cross_entropy(logits, y),
+    'dice': dice_loss,
+    'joint': _joint,
+}
 
 
 def overlap(predictions: Array, y: Array, num_classes: int, empty: float = 0.0) -> tuple[Array, Array]:
@@ -98,10 +115,7 @@ def segmentation(num_classes: int, loss: Loss = 'joint', score: Score = 'dice') 
     kind, _, batch = loss.partition('_')
 
     def losses(logits: Array, y: Array, mask: Array | None = None, over: str = batch or 'image') -> Array:
-        if kind == 'ce':
-            return pixel_cross_entropy(logits, y)
-        dice = dice_loss(logits, y, mask, over)
-        return dice if kind == 'dice' else (pixel_cross_entropy(logits, y) + dice) / 2
+        return KINDS[kind](logits, y, mask, over)
 
     def record(logits: Array, y: Array) -> dict[str, Array]:
         logits = logits.astype(jnp.float32)

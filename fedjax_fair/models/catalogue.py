@@ -70,7 +70,7 @@ def densenet121(
     return from_linen(DenseNet(num_classes, pad=pad, norm=norm), 'densenet121')
 
 
-@register.model
+@register.model(per_pixel=True)
 def unet(
     num_classes: int,
     features: Annotated[int, 'at full resolution', at_least(1)] = 32,

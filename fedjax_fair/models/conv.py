@@ -13,18 +13,18 @@ from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 from flax import linen as nn
 from jax import lax
 
+from fedjax_fair.core.platform import on_cpu
 from fedjax_fair.core.types import Array, Model
 from fedjax_fair.errors import UserError
 from fedjax_fair.models import winograd as minimal
 from fedjax_fair.models.linear import matmul
 from fedjax_fair.models.pooling import larger, max_pool
 from fedjax_fair.models.winograd import F2, F4, Algorithm, Pads
-from fedjax_fair.options import not_one_of
+from fedjax_fair.options import AUTO, chosen, not_one_of
 
 Padding = str | int | Sequence[int] | Sequence[tuple[int, int]]
 
@@ -141,10 +141,10 @@ POOLED: dict[str, Convolution] = {'folded': folded_pooled, 'winograd': winograd_
 
 THIN = 16  # input channels below which transforms cost more than the products they save
 
-CONVS = ('auto', *IMPLEMENTATIONS)
+CONVS = (AUTO, *IMPLEMENTATIONS)
 
 # While a model is traced, how its convolutions are computed. Nothing else sets it, so that it never outlives a call.
-_tracing: ContextVar[str] = ContextVar('convolution', default='auto')
+_tracing: ContextVar[str] = ContextVar('convolution', default=AUTO)
 
 
 def with_conv(model: Model, conv: str) -> Model:
@@ -174,7 +174,7 @@ def with_conv(model: Model, conv: str) -> Model:
 
 def choose(kernel_shape: tuple[int, ...], strides: tuple[int, int], dtype: jnp.dtype = jnp.dtype('float32')) -> str:
     """Name the implementation for a layer's shapes, at trace time: the only place where this is decided."""
-    if jax.default_backend() != 'cpu':
+    if not on_cpu():
         return 'exact'
     if kernel_shape[2] >= THIN and dtype.itemsize >= 4:  # half precision has no digits to spare for transforms
         return 'winograd'
@@ -199,14 +199,13 @@ def conv2d(
     strides = _pair(strides)
     pads = _pads(padding, x.shape[1:3], kernel.shape[:2], strides)
     name = implementation or _tracing.get()
-    name = choose(kernel.shape, strides, x.dtype) if name == 'auto' else name
-    if name not in IMPLEMENTATIONS:
-        raise ValueError(f'implementation={name!r} is unknown; choose one of {", ".join(IMPLEMENTATIONS)}')
+    name = choose(kernel.shape, strides, x.dtype) if name == AUTO else name
+    convolve = chosen('implementation', name, IMPLEMENTATIONS)
     if any(n + sum(p) < k for n, p, k in zip(x.shape[1:3], pads, kernel.shape[:2], strict=True)):
         raise ValueError(f'kernel_size={kernel.shape[:2]} does not fit an input of {x.shape[1:3]} padded by {pads}')
     if pool and name in POOLED:
         return POOLED[name](x, kernel, strides, pads)
-    y = IMPLEMENTATIONS[name](x, kernel, strides, pads)
+    y = convolve(x, kernel, strides, pads)
     return max_pool(y) if pool else y
 
 

@@ -43,7 +43,7 @@ def make_model(
 
 
 def check_options(
-    name: str, norm: str | None = None, projection: int | str | None = None, **options: Any
+    name: str, /, norm: str | None = None, projection: int | str | None = None, **options: Any
 ) -> dict[str, Any]:
     """The options that are given for a network, read and checked; see :func:`make_model`.
 

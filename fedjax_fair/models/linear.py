@@ -9,6 +9,7 @@ import jax
 from jax import lax
 from jax.experimental.xla_metadata import set_xla_metadata
 
+from fedjax_fair.core.platform import on_cpu
 from fedjax_fair.core.types import Array
 
 
@@ -41,6 +42,6 @@ def _matmul_jvp(primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> 
 def dot_general(x: Array, kernel: Array, dimension_numbers: Any, **options: Any) -> Array:
     """``lax.dot_general`` for ``nn.Dense``: on CPU :func:`matmul` where that is what is asked for."""
     plain = (((x.ndim - 1,), (0,)), ((), ()))
-    if jax.default_backend() == 'cpu' and x.ndim == 2 and dimension_numbers == plain:
+    if on_cpu() and x.ndim == 2 and dimension_numbers == plain:
         return matmul(x, kernel)
     return lax.dot_general(x, kernel, dimension_numbers, **options)

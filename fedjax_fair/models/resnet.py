@@ -13,6 +13,10 @@ from fedjax_fair.models.layers import conv_norm, kaiming_normal, linear
 from fedjax_fair.models.pooling import global_average_pool, max_pool_stem
 
 Stem = Literal['cifar', 'imagenet']
+STEMS: dict[Stem, tuple[int, int, Callable[[Array], Array]]] = {  # kernel size and strides, and the pooling behind it
+    'cifar': (3, 1, lambda x: x),
+    'imagenet': (7, 2, max_pool_stem),
+}
 Layers = tuple[tuple[int, int, int], ...]  # kernel size, features and strides of every convolution of a block
 
 
@@ -64,9 +68,9 @@ class ResNet(nn.Module):
     @nn.compact
     def __call__(self, x: Array, mask: Array, train: bool) -> tuple[Array, Array]:
         init = kaiming_normal('fan_out') if self.he_init else None
-        size, strides = (7, 2) if self.stem == 'imagenet' else (3, 1)
+        size, strides, pool = STEMS[self.stem]
         x = nn.relu(conv_norm(x, mask, train, self.widths[0], size, self.norm, 'stem', strides, init))
-        x = max_pool_stem(x) if self.stem == 'imagenet' else x
+        x = pool(x)
         for stage, (width, blocks) in enumerate(zip(self.widths, self.blocks, strict=True)):
             for number in range(blocks):
                 strides = 2 if stage > 0 and number == 0 else 1

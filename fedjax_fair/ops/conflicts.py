@@ -11,13 +11,24 @@ import jax.numpy as jnp
 
 from fedjax_fair.core.types import Array
 from fedjax_fair.ops.products import precise
+from fedjax_fair.options import chosen
 
-RULES = ('seq', 'frozen')
 FLOOR = 1e-7  # of the hierarchical rule: added to every squared norm that divides
 
 
 def _over(numerator: Array, denominator: Array) -> Array:
     return jnp.where(denominator > 0, numerator / jnp.where(denominator > 0, denominator, 1), 0)
+
+
+def _as_they_are(rows: Array, sent: Array, gram: Array, i: Array, j: Array) -> tuple[Array, Array, Array]:
+    return rows[i], rows[j], rows[i] @ gram @ rows[j] < 0
+
+
+def _as_sent(rows: Array, sent: Array, gram: Array, i: Array, j: Array) -> tuple[Array, Array, Array]:
+    return sent[i], sent[j], gram[i, j] < 0
+
+
+RULES = {'seq': _as_they_are, 'frozen': _as_sent}  # two updates of a pair, and whether they conflict
 
 
 @precise
@@ -34,18 +45,14 @@ def harmonized_coefficients(gram: Array, rule: str = 'seq') -> Array:
     >>> harmonized_coefficients(jnp.array([[1.0, -1.0], [-1.0, 4.0]])).tolist()
     [[1.0, 0.25], [1.0, 1.0]]
     """
-    if rule not in RULES:
-        raise ValueError(f'rule={rule!r} is not one of {", ".join(map(repr, RULES))}')
+    pair_of = chosen('rule', rule, RULES)
     gram, clients = jnp.asarray(gram), gram.shape[0]  # a NumPy array cannot be read at the traced places below
     sent = jnp.eye(clients, dtype=gram.dtype)
     first, second = (jnp.asarray(places) for places in jnp.triu_indices(clients, 1))
 
     def pair(number, rows):
         i, j = first[number], second[number]
-        if rule == 'seq':
-            a, b, conflict = rows[i], rows[j], rows[i] @ gram @ rows[j] < 0
-        else:
-            a, b, conflict = sent[i], sent[j], gram[i, j] < 0
+        a, b, conflict = pair_of(rows, sent, gram, i, j)
         new_i = rows[i] - _over(rows[i] @ gram @ b, b @ gram @ b) * b
         new_j = rows[j] - _over(rows[j] @ gram @ a, a @ gram @ a) * a
         changed = rows.at[i].set(new_i).at[j].set(new_j)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 
@@ -9,9 +11,7 @@ from fedjax_fair.core.masking import masked_mean
 from fedjax_fair.core.tree import per_row
 from fedjax_fair.core.types import Array, PyTree, default_float
 from fedjax_fair.ops.entropy import cross_entropy
-
-MARGINS = ('logits', 'softmax_batch', 'squared')
-PULLS = ('squared', 'norms')
+from fedjax_fair.options import chosen
 
 
 def logit_adjusted_cross_entropy(
@@ -39,6 +39,24 @@ def adjusted_logits(logits: Array, class_counts: Array, tau: Array | float = 1.0
     return logits + prior.astype(logits.dtype)
 
 
+def _mean_of(each: Callable[[Array], Array]) -> Callable[[Array, Array], Array]:
+    def penalty(logits: Array, mask: Array) -> Array:
+        return masked_mean(each(jnp.sum(logits**2, axis=-1)).reshape(len(mask), -1).mean(1), mask)
+
+    return penalty
+
+
+def _of_probabilities(logits: Array, mask: Array) -> Array:
+    return jnp.log1p(jnp.sum(per_row(mask, logits).astype(logits.dtype) * jax.nn.softmax(logits) ** 2))
+
+
+MARGINS = {
+    'logits': _mean_of(jnp.log1p),
+    'softmax_batch': _of_probabilities,
+    'squared': _mean_of(lambda square: square),
+}
+
+
 def margin_penalty(logits: Array, kind: str = 'logits', mask: Array | None = None) -> Array:
     """How far the logits ``[B, ..., K]`` of a batch lie from 0.
 
@@ -46,15 +64,9 @@ def margin_penalty(logits: Array, kind: str = 'logits', mask: Array | None = Non
     ``'softmax_batch'``: ``log(1 + ||S||^2)`` with ``S`` the probabilities of the whole batch; it draws predictions
     towards uniform ones, is bounded, and grows with the size of the batch.
     """
-    if kind not in MARGINS:
-        raise ValueError(f'kind={kind!r} is not one of {", ".join(map(repr, MARGINS))}')
+    penalty = chosen('kind', kind, MARGINS)
     mask = jnp.ones(logits.shape[0], bool) if mask is None else mask
-    logits = jnp.where(per_row(mask, logits), logits, 0)
-    if kind == 'softmax_batch':
-        return jnp.log1p(jnp.sum(per_row(mask, logits).astype(logits.dtype) * jax.nn.softmax(logits) ** 2))
-    square = jnp.sum(logits**2, axis=-1)
-    each = jnp.log1p(square) if kind == 'logits' else square
-    return masked_mean(each.reshape(len(mask), -1).mean(1), mask)
+    return penalty(jnp.where(per_row(mask, logits), logits, 0), mask)
 
 
 def margin_loss(
@@ -73,6 +85,18 @@ def margin_loss(
     return masked_mean(losses, mask) + lam * margin_penalty(logits, kind, mask)
 
 
+def _of_squares(mu: Array | float, squares: Array) -> Array:
+    return mu / 2 * jnp.sum(squares)
+
+
+def _of_norms(mu: Array | float, squares: Array) -> Array:
+    away = squares > 0  # a root has no slope at 0
+    return mu * jnp.sum(jnp.where(away, jnp.sqrt(jnp.where(away, squares, 1)), 0))
+
+
+PULLS = {'squared': _of_squares, 'norms': _of_norms}
+
+
 def proximal_term(params: PyTree, centre: PyTree, mu: Array | float, kind: str = 'squared') -> Array:
     """``(mu / 2) ||params - centre||^2``, or ``mu sum_tensors ||params - centre||`` (``'norms'``), flat at the centre.
 
@@ -80,10 +104,5 @@ def proximal_term(params: PyTree, centre: PyTree, mu: Array | float, kind: str =
     >>> float(proximal_term(*apart, 2.0)), float(proximal_term(*apart, 2.0, 'norms'))
     (25.0, 10.0)
     """
-    if kind not in PULLS:
-        raise ValueError(f'kind={kind!r} is not one of {", ".join(map(repr, PULLS))}')
-    squares = jnp.stack(jax.tree.leaves(jax.tree.map(lambda a, b: jnp.sum((a - b) ** 2), params, centre)))
-    if kind == 'squared':
-        return mu / 2 * jnp.sum(squares)
-    away = squares > 0  # a root has no slope at 0
-    return mu * jnp.sum(jnp.where(away, jnp.sqrt(jnp.where(away, squares, 1)), 0))
+    pull = chosen('kind', kind, PULLS)
+    return pull(mu, jnp.stack(jax.tree.leaves(jax.tree.map(lambda a, b: jnp.sum((a - b) ** 2), params, centre))))

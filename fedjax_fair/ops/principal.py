@@ -6,6 +6,7 @@ to 7, after Wang et al., PGrad: Learning Principal Gradients for Domain Generali
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -15,9 +16,8 @@ from fedjax_fair.core.tree import keep_rows, weighted_sum
 from fedjax_fair.core.types import Array, PyTree
 from fedjax_fair.ops.gram import gram as gram_of
 from fedjax_fair.ops.products import precise
+from fedjax_fair.options import chosen
 
-NORMALIZERS = ('l2_top', 'sum_top', 'sum_all')
-LENGTHS = ('axis', 'sum')
 BELOW_ONE = 1e-4  # so that 0.8 * 5 is 4 in every arithmetic
 
 
@@ -49,6 +49,24 @@ def principal_axes(gram: Array, keep: Array | float = 0.8, mask: Array | None = 
     return Axes(values, vectors, kept)
 
 
+def _stretched_on_each_axis(voice: Array, axes: Axes, share: Array) -> Array:
+    return (voice @ jnp.sign(axes.vectors)) * share / jnp.sqrt(jnp.where(axes.kept, axes.values, 1))
+
+
+def _stretched_at_the_end(voice: Array, axes: Axes, share: Array) -> Array:
+    used = jnp.where(axes.kept, axes.values, 0)
+    stretch = jnp.sqrt(jnp.sum((axes.vectors * share[None, :]) ** 2 * used[None, :], 1))
+    return (jnp.where(stretch > 0, voice / jnp.where(stretch > 0, stretch, 1), 0) @ axes.vectors) * share
+
+
+NORMALIZERS: dict[str, Callable[[Array, Array], Array]] = {  # of the eigenvalues kept, and of all squared norms
+    'l2_top': lambda kept, squares: jnp.sqrt(jnp.sum(kept**2)),
+    'sum_top': lambda kept, squares: jnp.sum(kept),
+    'sum_all': lambda kept, squares: jnp.sum(squares),
+}
+LENGTHS = {'axis': _stretched_on_each_axis, 'sum': _stretched_at_the_end}
+
+
 @precise
 def principal_coefficients(
     gram: Array,
@@ -76,9 +94,7 @@ def principal_coefficients(
     >>> [round(float(c), 3) for c in principal_coefficients(apart, jnp.array([0.5, 0.5]))]
     [0.231, -0.07]
     """
-    for name, value, choices in (('normalizer', normalizer, NORMALIZERS), ('length', length, LENGTHS)):
-        if value not in choices:
-            raise ValueError(f'{name}={value!r} is not one of {", ".join(map(repr, choices))}')
+    total_of, pull_of = chosen('normalizer', normalizer, NORMALIZERS), chosen('length', length, LENGTHS)
     mask = jnp.ones(gram.shape[0], bool) if mask is None else mask
     square = jnp.where(mask, jnp.diagonal(gram), 0)
     largest = jnp.max(square)
@@ -87,14 +103,10 @@ def principal_coefficients(
     vectors = jnp.where(jnp.abs(vectors) > _noise(jnp.sum(mask.astype(gram.dtype))), vectors, 0)
     square = square / scale
     used = jnp.where(kept, values, 0)
-    total = {'l2_top': jnp.sqrt(jnp.sum(used**2)), 'sum_top': jnp.sum(used), 'sum_all': jnp.sum(square)}[normalizer]
+    total = total_of(used, square)
     share = used / jnp.where(total > 0, total, 1)
     voice = weights.astype(gram.dtype) * jnp.sqrt(square)
-    if length == 'sum':
-        stretch = jnp.sqrt(jnp.sum((vectors * share[None, :]) ** 2 * used[None, :], 1))
-        pull = (jnp.where(stretch > 0, voice / jnp.where(stretch > 0, stretch, 1), 0) @ vectors) * share
-    else:
-        pull = (voice @ jnp.sign(vectors)) * share / jnp.sqrt(jnp.where(kept, values, 1))
+    pull = pull_of(voice, Axes(values, vectors, kept), share)
     return jnp.where(mask, vectors @ pull, 0)  # rounding lets an axis touch an absent client
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
 
 from fedjax_fair.core.masking import masked_softmax
 from fedjax_fair.core.tree import weighted_sum
 from fedjax_fair.core.types import Array, PyTree
+from fedjax_fair.options import chosen
 
-DISTANCES = ('sq', 'l2')
 SMALL = 0.5  # below which exponents are summed as differences from 1, which do not cancel
 
 
@@ -85,6 +88,29 @@ def two_level_tilted_loss(
     return tilted_mean(risks, tau, weights=count)
 
 
+class Distance(NamedTuple):
+    """A distance from its square, and how far each model pulls: ``rates(step_size, pull, far)``, with their sum."""
+
+    of: Callable[[Array], Array]
+    rates: Callable[[Array | float, Array, Array], tuple[Array, Array]]
+
+
+def _root(square: Array) -> Array:
+    return jnp.sqrt(jnp.where(square > 0, square, 1)) * (square > 0).astype(square.dtype)
+
+
+def _rates_of_squares(step_size: Array | float, pull: Array, far: Array) -> tuple[Array, Array]:
+    return 2 * step_size * pull, jnp.asarray(2 * step_size, pull.dtype)
+
+
+def _rates_of_roots(step_size: Array | float, pull: Array, far: Array) -> tuple[Array, Array]:
+    rate = step_size * jnp.where(far > 0, pull / jnp.where(far > 0, far, 1), 0)
+    return rate, jnp.sum(rate)
+
+
+DISTANCES = {'sq': Distance(lambda square: square, _rates_of_squares), 'l2': Distance(_root, _rates_of_roots)}
+
+
 def tilted_consensus(
     models: PyTree,
     start: PyTree,
@@ -110,26 +136,18 @@ def tilted_consensus(
 
     Reference: see :func:`two_level_tilted_loss`; the paper says Euclidean and proves with squares.
     """
-    if distance not in DISTANCES:
-        raise ValueError(f'distance={distance!r} is not one of {", ".join(DISTANCES)}')
+    apart, rates = chosen('distance', distance, DISTANCES)
     leaves = jax.tree.leaves(models)
     mask = jnp.ones(leaves[0].shape[0], bool) if mask is None else mask
     prior = 0.0 if weights is None else jnp.log(weights)
 
     def square(u: PyTree) -> Array:
-        apart = jax.tree.map(lambda w, c: jnp.sum((w - c[None]) ** 2, axis=tuple(range(1, w.ndim))), models, u)
-        return jnp.where(mask, sum(jax.tree.leaves(apart)), 0)
+        each = jax.tree.map(lambda w, c: jnp.sum((w - c[None]) ** 2, axis=tuple(range(1, w.ndim))), models, u)
+        return jnp.where(mask, sum(jax.tree.leaves(each)), 0)
 
     def step(_, u: PyTree) -> PyTree:
-        far = square(u)
-        if distance == 'l2':
-            far = jnp.sqrt(jnp.where(far > 0, far, 1)) * (far > 0).astype(far.dtype)
-        pull = masked_softmax(prior + q * far, mask)
-        if distance == 'sq':
-            rate, total = 2 * step_size * pull, jnp.asarray(2 * step_size, pull.dtype)
-        else:
-            rate = step_size * jnp.where(far > 0, pull / jnp.where(far > 0, far, 1), 0)
-            total = jnp.sum(rate)
+        far = apart(square(u))
+        rate, total = rates(step_size, masked_softmax(prior + q * far, mask), far)
         mean = weighted_sum(rate, models)
         return jax.tree.map(lambda m, c: m + (1 - total).astype(c.dtype) * c, mean, u)
 

@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fedjax_fair.core.evaluate import MODEL_KINDS
 from fedjax_fair.errors import UserError
 from fedjax_fair.metrics import group_means, summarise
 from fedjax_fair.results.files import HISTORY, Folder, parse, read_text
-from fedjax_fair.results.schema import LINE_FIELDS, checked, modern_kinds
+from fedjax_fair.results.schema import LINE_FIELDS, checked_record, modern_kinds
 
 Line = dict[str, Any]
 
@@ -74,10 +75,8 @@ def evaluation_line(
         line['validation'] = mean_score(scores)
         line['validation_worst'] = worst_score(scores, federation.groups, federation.group_of)
     for kind, values in metrics.items():
-        per_client = kind != 'global'
-        line[kind] = summarise(
-            values, federation.tests.test_of, federation.groups, federation.group_of, per_client, score
-        )
+        own = MODEL_KINDS[kind].own
+        line[kind] = summarise(values, federation.tests.test_of, federation.groups, federation.group_of, own, score)
     return line
 
 
@@ -116,7 +115,7 @@ def history(folder: Folder) -> list[Line]:
     for number, text in enumerate(read_text(path).splitlines(), 1):
         if text.strip():
             place = f'{path} line {number}'
-            line = modern_kinds(checked(parse(text, place), LINE_FIELDS, place))
+            line = modern_kinds(checked_record(parse(text, place), LINE_FIELDS, place))
             lines[line['round'], line['seed']] = line
     if not lines:
         raise UserError(f'{path}: holds no evaluation')

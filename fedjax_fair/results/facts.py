@@ -16,7 +16,7 @@ from typing import Any
 import jax
 
 from fedjax_fair.results.files import CONFIG, HISTORY, SUMMARY, Folder, read_json, read_text, write_json
-from fedjax_fair.results.schema import CONFIG_FIELDS, checked
+from fedjax_fair.results.schema import CONFIG_FIELDS, checked_record
 
 PACKAGES = ('fedjax-fair', 'jax', 'jaxlib', 'flax', 'optax', 'orbax-checkpoint', 'numpy', 'scikit-learn')
 
@@ -79,13 +79,13 @@ def write_config(
 def read_config(folder: Folder) -> dict[str, Any]:
     """The settings and facts of a run."""
     path = pathlib.Path(folder) / CONFIG
-    return checked(read_json(path), CONFIG_FIELDS, path)
+    return checked_record(read_json(path), CONFIG_FIELDS, path)
 
 
 def settings(folder: Folder) -> dict[str, Any]:
     """The settings of a run, without the facts beside them."""
     path = pathlib.Path(folder) / CONFIG
-    values = {name: value for name, value in checked(read_json(path), {}, path).items() if name not in FACTS}
+    values = {name: value for name, value in checked_record(read_json(path), {}, path).items() if name not in FACTS}
     return with_former_score(values, folder)
 
 

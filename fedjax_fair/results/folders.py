@@ -9,7 +9,7 @@ from fedjax_fair.errors import UserError
 from fedjax_fair.results.data_seeds import is_unit
 from fedjax_fair.results.files import CONFIG, FRONTIER, SUMMARY, TUNING, Folder, read_json
 from fedjax_fair.results.runs import Run, begun_runs, load
-from fedjax_fair.results.schema import checked
+from fedjax_fair.results.schema import checked_record
 
 TUNING_FIELDS = {'budget': int, 'objective': str, 'rungs': list, 'recipes': dict}
 
@@ -51,4 +51,4 @@ def frontiers(out: Folder) -> dict[str, dict[float, Run]]:
 def tuning(out: Folder) -> dict[str, Any]:
     """What tuning.json of a folder holds."""
     path = pathlib.Path(out) / TUNING
-    return checked(read_json(path), TUNING_FIELDS, path)
+    return checked_record(read_json(path), TUNING_FIELDS, path)

@@ -72,7 +72,7 @@ def file_name(kind: str) -> str:
     >>> file_name('global'), file_name('deployed')
     ('predictions.npz', 'predictions_deployed.npz')
     """
-    return 'predictions.npz' if kind == 'global' else f'predictions_{kind}.npz'
+    return f'predictions_{kind}.npz' if MODEL_KINDS[kind].own else 'predictions.npz'
 
 
 def write_predictions(folder: Folder, found: Predictions) -> int:

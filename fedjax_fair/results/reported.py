@@ -10,7 +10,7 @@ import numpy as np
 from fedjax_fair.metrics import over_seeds
 from fedjax_fair.results.evaluations import History
 
-SELECTIONS = ('last_k', 'best_validation')  # which evaluations are reported
+SELECTIONS = {'last_k': False, 'best_validation': True}  # whether validation chooses the evaluation that is reported
 SHARE, MOST = 4, 5  # of the evaluations a quarter is averaged, and no more than five
 FORMER_LAST_K = 5  # what runs were given that did not say, before the last quarter was the default
 MOST_NAMED = 6  # more rounds than these are told as a range
@@ -32,7 +32,7 @@ def reported(evaluations: Sequence[One], last_k: int | None = None) -> list[One]
 
 def rounds_reported(log: History, settings: Mapping[str, Any]) -> list[list[int]]:
     """The rounds of every seed of which its numbers are the mean."""
-    if settings['select'] == 'best_validation':
+    if SELECTIONS[settings['select']]:
         return [[log.best(seed)['round']] for seed in settings['seeds']]
     rounds = [[line['round'] for line in log.lines if line['seed'] == seed] for seed in settings['seeds']]
     return [reported(of_seed, settings['last_k']) for of_seed in rounds]

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fedjax_fair.errors import UserError
+from fedjax_fair.options import not_one_of
 from fedjax_fair.results import data_seeds
 from fedjax_fair.results.evaluations import Line, history
 from fedjax_fair.results.facts import read_config
@@ -91,7 +92,7 @@ class Run:
         """
         kind = self.headline if kind is None else kind
         if kind not in MODEL_KINDS:
-            raise ValueError(f'kind={kind!r} is not one of {", ".join(MODEL_KINDS)}')
+            raise UserError(f'`kind`={kind!r} {not_one_of(kind, MODEL_KINDS, repr)}')
         return self.summary.get(kind)
 
     def of_headline(self, line: Line) -> dict[str, Any]:

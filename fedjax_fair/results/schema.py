@@ -82,7 +82,7 @@ def _dice_name(name: str) -> str:
     return name.replace('dice_foreground', 'dice')
 
 
-def checked(record: Any, fields: dict[str, Any], place: Any) -> dict[str, Any]:
+def checked_record(record: Any, fields: dict[str, Any], place: Any) -> dict[str, Any]:
     """A JSON object after refusing one that lacks a field, or holds another type in it."""
     if not isinstance(record, dict):
         raise UserError(f'{place}: must be a JSON object, is {type(record).__name__}')
@@ -96,9 +96,9 @@ def checked(record: Any, fields: dict[str, Any], place: Any) -> dict[str, Any]:
 
 def checked_summary(summary: Any, place: Any) -> dict[str, Any]:
     """A summary of today after refusing one that is not whole."""
-    checked(summary, SUMMARY_FIELDS, place)
+    checked_record(summary, SUMMARY_FIELDS, place)
     for remark in summary['remarks']:
-        checked(remark, REMARK_FIELDS, f"{place}: field 'remarks'")
+        checked_record(remark, REMARK_FIELDS, f"{place}: field 'remarks'")
     for kind in MODEL_KINDS:
         if summary.get(kind) is not None:
             _check_result(summary[kind], kind, summary, place)
@@ -108,7 +108,7 @@ def checked_summary(summary: Any, place: Any) -> dict[str, Any]:
 def _check_result(result: Any, kind: str, summary: dict[str, Any], place: Any) -> None:
     groups, per_group = summary['groups'], f'group_{summary["score"]}'
     wanted = (*STATISTICS, f'client_{summary["score"]}', per_group)
-    checked(result, dict.fromkeys(wanted, dict), f'{place}: field {kind!r}')
+    checked_record(result, dict.fromkeys(wanted, dict), f'{place}: field {kind!r}')
     for name, entry in result.items():
         if not isinstance(entry, dict) or not {'mean', 'std'} <= entry.keys():
             raise UserError(f'{place}: field {kind}.{name} must hold mean and std')

@@ -9,7 +9,7 @@ from typing import Any
 from fedjax_fair.metrics import last_k, over_seeds
 from fedjax_fair.results.evaluations import History
 from fedjax_fair.results.files import SUMMARY, Folder, read_json, write_json
-from fedjax_fair.results.reported import rounds_reported, validation_score
+from fedjax_fair.results.reported import SELECTIONS, rounds_reported, validation_score
 from fedjax_fair.results.schema import MODEL_KINDS, checked_summary, modern_summary
 
 
@@ -26,12 +26,12 @@ def write_summary(
     ``settings`` are those of config.json, ``more`` are costs, pictures, remarks and facts of the federation.
     """
     seeds, rounds = settings['seeds'], rounds_reported(log, settings)
-    best = settings['select'] == 'best_validation'
+    best = SELECTIONS[settings['select']]
 
     def over(kind: str) -> dict | None:
         pairs = zip(seeds, rounds, strict=True)
         evaluations = [
-            log.of(seed, kind)[-1:] if kind == 'adapted' else log.of(seed, kind, own_rounds)
+            log.of(seed, kind)[-1:] if MODEL_KINDS[kind].trained else log.of(seed, kind, own_rounds)
             for seed, own_rounds in pairs
         ]
         return over_seeds([last_k(one, len(one), score) for one in evaluations]) if all(evaluations) else None

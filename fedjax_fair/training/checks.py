@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from fedjax_fair import plugins, registry
-from fedjax_fair.data import data_options
+from fedjax_fair.data import data_options, scenario_options
+from fedjax_fair.data.declarations import given
 from fedjax_fair.errors import UserError
 from fedjax_fair.methods import resolve_hyper
-from fedjax_fair.models.factory import check_options
-from fedjax_fair.options import not_one_of, resolve
+from fedjax_fair.options import AUTO, not_one_of, resolve
+from fedjax_fair.results import SELECTIONS
 from fedjax_fair.training.config import MAPPINGS, Config, setting_options
 
 
@@ -28,8 +29,8 @@ def checked(config: Config) -> Config:
     options = setting_options()
     values = resolve('a run', options, {name: getattr(config, name) for name in options})
     config = dataclasses.replace(config, **values, hyper=_hyper(config), data=_data(config))
-    if config.model != 'auto':
-        check_options(config.model, config.norm, **config.model_options)
+    if config.model != AUTO:
+        config = dataclasses.replace(config, model_options=config.network_options(config.model))
     _check_together(config)
     return config
 
@@ -49,21 +50,20 @@ def _hyper(config: Config) -> dict[str, Any]:
     of_tools = config.options_of(*(set(config.tools) - set(config.recipe.split('+'))))
     methods = {name: value for name, value in config.hyper.items() if name.partition('.')[0] not in of_tools}
     full = resolve_hyper(config.recipe, methods)
-    for tool, given in of_tools.items():
+    for tool, own in of_tools.items():
         settings = setting_options()  # what is a setting is given as one
         options = {key: one for key, one in config.tools[tool].entry(tool).options.items() if key not in settings}
-        full[tool] = resolve(tool, options, given, label=lambda key, tool=tool: f'{tool}.{key}')  # type: ignore[misc]
+        full[tool] = resolve(tool, options, own, label=lambda key, tool=tool: f'{tool}.{key}')  # type: ignore[misc]
     keys = {name: name.partition('.') for name in config.hyper}
     return {name: full[part][key] for name, (part, _, key) in keys.items()}
 
 
 def _data(config: Config) -> dict[str, Any]:
-    """Options of data that are given; None, False and an empty sequence leave the choice to the scenario."""
-    options = data_options()
-    given = {name: tuple(value) if isinstance(value, list) else value for name, value in config.data.items()}
-    given = {name: value for name, value in given.items() if not any(value is no for no in (None, False, ()))}
-    full = resolve('data', options, given)
-    return {name: full[name] for name in given}
+    """Options of data that are given, read as the scenario declares them."""
+    options = {**data_options(), **scenario_options(config.scenario)}
+    chosen = given({name: tuple(v) if isinstance(v, list) else v for name, v in config.data.items()}, options)
+    values = resolve('data', options, chosen)
+    return {name: values[name] for name in chosen}
 
 
 def _check_together(config: Config) -> None:
@@ -78,5 +78,5 @@ def _check_together(config: Config) -> None:
         raise UserError(f'`schedule`={config.schedule} needs `sampler`=schedule, not `sampler`={config.sampler}')
     if config.sampler == 'schedule' and config.participation != 1:
         raise UserError(f'`participation`={config.participation} does not apply to `sampler`=schedule')
-    if config.select == 'best_validation' and not config.validation:
-        raise UserError('`select`=best_validation needs `validation`, a share of the training examples such as 0.2')
+    if SELECTIONS[config.select] and not config.validation:
+        raise UserError(f'`select`={config.select} needs `validation`, a share of the training examples such as 0.2')

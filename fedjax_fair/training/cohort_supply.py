@@ -11,34 +11,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from fedjax_fair.core import client_map
-from fedjax_fair.core.tree import num_bytes
-from fedjax_fair.core.types import Algorithm, FedState, PyTree, Tests
-from fedjax_fair.data.federation import Federation
+from fedjax_fair.core.evaluate import MODEL_KINDS
+from fedjax_fair.core.types import FedState, PyTree, Tests
 from fedjax_fair.data.stream import Streamed, gathered, in_memory, on_disk, room_for
-from fedjax_fair.errors import UserError
 from fedjax_fair.training.rows import RowStore
+from fedjax_fair.training.storage import Place
 
 if TYPE_CHECKING:
     from fedjax_fair.training.setup import Experiment
 
 ModelKinds = tuple[str, ...]  # global, deployed, adapted
 Log = dict[str, np.ndarray]  # numbers of every round, [lanes, rounds]
-
-
-class Storage(NamedTuple):
-    """Where examples and client rows are kept: ``device``, ``host`` or ``disk``."""
-
-    examples: str
-    rows: str
-
-    @property
-    def streams(self) -> bool:
-        return self.examples != 'device'
-
-    def describe(self) -> str:
-        """In words, for the notes of a run."""
-        return f'examples: {self.examples}; client rows: {self.rows}; one cohort at a time on the device'
 
 
 class Supply(Protocol):
@@ -85,7 +68,8 @@ class Resident:
         return states, {name: np.asarray(value)[:, :n] for name, value in jax.device_get(log).items()}
 
     def evaluations(self, states: FedState, tests: Tests, kinds: ModelKinds) -> Iterator[Piece]:
-        yield Piece(kinds, None, (self.lanes, states, tests, self.data if 'adapted' in kinds else None))
+        trains = any(MODEL_KINDS[kind].trained for kind in kinds)
+        yield Piece(kinds, None, (self.lanes, states, tests, self.data if trains else None))
 
     def whole(self, states: FedState) -> FedState:
         return states
@@ -107,7 +91,7 @@ class Streaming:
         self.storage, rounds = experiment.storage, jnp.arange(experiment.config.rounds, dtype=jnp.int32)
         self.ids = np.asarray(self.program.sample(self.lanes, rounds))
         self.room = room_for(self.federation.sizes, self.cohort)
-        self.folders = {name: out / name for name in ('examples', 'rows') if getattr(self.storage, name) == 'disk'}
+        self.folders = {name: out / name for name in self.storage.on_disk}
         on_file = 'examples' in self.folders
         self.take = on_disk(self.federation, self.folders['examples']) if on_file else in_memory(self.federation)
         self.store: RowStore | None = None
@@ -118,7 +102,7 @@ class Streaming:
         return self.ids.shape[2]
 
     def init(self) -> FedState:
-        if self.storage.rows == 'device':
+        if self.storage.rows is Place.DEVICE:
             return self.program.init(self.lanes)
         states = self.program.init(self.lanes, self.cohort)
         self.store = RowStore(states.clients, self.federation.num_clients, self.folders.get('rows'))
@@ -168,7 +152,8 @@ class Streaming:
 
     def evaluations(self, states: FedState, tests: Tests, kinds: ModelKinds) -> Iterator[Piece]:
         """Models that are on the device are evaluated at once, the others cohort by cohort."""
-        away = tuple(kind for kind in kinds if kind == 'adapted' or (kind == 'deployed' and self.store is not None))
+        about = {kind: MODEL_KINDS[kind] for kind in kinds}
+        away = tuple(kind for kind, one in about.items() if one.trained or (one.own and self.store is not None))
         if here := tuple(kind for kind in kinds if kind not in away):
             yield Piece(here, None, (self.lanes, states, tests, None))
         clients = self.federation.num_clients
@@ -208,30 +193,3 @@ def joined(pieces: Sequence[tuple[np.ndarray | None, Mapping[str, PyTree]]]) -> 
             for name, value in metrics.items() if ids is not None else ():
                 known[name][:, ids] = value[:, ids]
     return by_kind
-
-
-def choose_storage(
-    examples: str, rows: str, federation: Federation, algorithm: Algorithm, cohort: int, lanes: int
-) -> Storage:
-    """Resolve ``auto``: examples or rows that need more than a quarter of the memory of a device are streamed.
-
-    That is so only if at most half of the clients take part in a round. Rows from which a method makes the model that
-    it serves stay on the device.
-    """
-    row = jax.eval_shape(lambda key: algorithm.init(key, None, 1), jax.random.key(0)).clients
-    row_bytes, serves = lanes * num_bytes(row) * federation.num_clients, algorithm.facts['serves']
-    host = client_map.host_memory() or 2**60
-    limit = (client_map.device_memory() or host) // 4
-    partial = 2 * cohort <= federation.num_clients
-    if rows == 'auto':
-        away = row_bytes > limit and partial and not serves and examples != 'device'
-        rows = ('host' if row_bytes < host // 2 else 'disk') if away else 'device'
-    elif rows != 'device' and serves:
-        raise UserError(f'`rows`={rows}: {serves} makes its model of the rows of all clients; choose `rows`=device')
-    rows = 'device' if not row_bytes else rows
-    if examples == 'auto':
-        large = federation.x.size * federation.x.dtype.itemsize > limit and partial
-        examples = 'host' if large or rows != 'device' else 'device'
-    if rows != 'device' and examples == 'device':
-        raise UserError(f'`rows`={rows} needs `examples`=host or `examples`=disk')
-    return Storage(examples, rows)

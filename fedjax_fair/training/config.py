@@ -8,22 +8,48 @@ import os
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
-from fedjax_fair import registry, results
+from fedjax_fair import plugins, registry, results
 from fedjax_fair.core.client_map import CLIENT_MAPS
 from fedjax_fair.core.local import OPTIMIZERS
 from fedjax_fair.data import data_options
+from fedjax_fair.data.declarations import given
 from fedjax_fair.data.outliers import OUTLIERS
 from fedjax_fair.data.scenarios.catalogue import DATA_SEED
 from fedjax_fair.errors import UserError
 from fedjax_fair.metrics.segmentation import LOSSES, SCORES
 from fedjax_fair.models import NORMS, PRECISIONS
-from fedjax_fair.models.conv import IMPLEMENTATIONS
-from fedjax_fair.options import Option, Range, Search, above, at_least, between, search
+from fedjax_fair.models.conv import CONVS
+from fedjax_fair.models.factory import check_options
+from fedjax_fair.options import AUTO, Option, Range, Search, above, at_least, between, pairs, search
+from fedjax_fair.training.storage import Place
 
 Allowed = Range | Iterable[str] | Callable[[], Iterable[str]]  # numbers, or names: fixed ones, or those registered now
-STORES = ('auto', 'device', 'host', 'disk')
+STORES = (AUTO, *(place.value for place in Place))
+
+
+class Written(NamedTuple):
+    """How a setting is written on the command line: the flags it has, and its value from theirs."""
+
+    flags: Callable[[Option], Iterable[Option]]
+    value: Callable[[Mapping[str, Any]], Any]
+
+
+def _data_flags(option: Option) -> Iterable[Option]:
+    """An option that is a setting too, such as the seed, is given as the setting."""
+    return (one._replace(default=None) for name, one in data_options().items() if name not in NAMES)
+
+
+AS_ONE_FLAG = Written(lambda option: [option], lambda given: next(iter(given.values())))
+AS_PARTS = Written(lambda option: [], dict)  # --part.key=value
+AS_TEXT = Written(
+    lambda option: [option._replace(default='', kind=str)], lambda given: options_from_text(*given.values())
+)
+AS_OPTIONS = Written(_data_flags, lambda given: {name: value for name, value in given.items() if value is not None})
+AS_PLUGINS = Written(
+    lambda option: [option._replace(name='plugin')], lambda given: tuple(dict.fromkeys(*given.values()))
+)
 
 
 def setting(
@@ -31,14 +57,16 @@ def setting(
     help: str | Callable[[], str],
     allowed: Allowed | None = None,
     group: str = 'run',
+    written: Written = AS_ONE_FLAG,
     tuned: Search | None = None,
 ) -> Any:
     """A field of :class:`Config`: its default, its help text, the values it may have and those that tuning tries.
 
+    ``written`` tells how it is given on the command line.
     Help on what is registered is a function: plug-ins register later. Help need not name the values allowed.
     A default of ``{}`` makes a mapping of options, which are declared by those who have them.
     """
-    metadata = {'help': help, 'allowed': allowed, 'group': group, 'tuned': tuned}
+    metadata = {'help': help, 'allowed': allowed, 'group': group, 'written': written, 'tuned': tuned}
     if default == {}:
         return dataclasses.field(default_factory=dict, metadata=metadata)
     return dataclasses.field(default=default, metadata=metadata)
@@ -54,10 +82,10 @@ class Config:
 
     recipe: str = setting('fedavg', 'methods joined by +, such as fedprox or scaffold+server_adam')
     scenario: str = setting('digits_domains', 'the federation: a scenario, or SOURCE:PATH (see `fedjax-fair list`)')
-    model: str = setting(
-        'auto', 'network; auto picks one for the shape of the inputs', lambda: ('auto', *registry.models)
+    model: str = setting(AUTO, 'network; auto picks one for the shape of the inputs', lambda: (AUTO, *registry.models))
+    model_options: Mapping[str, Any] = setting(
+        {}, 'options of the network, such as stem=cifar or features=16,depth=3', written=AS_TEXT
     )
-    model_options: Mapping[str, Any] = setting({}, 'options of the network, such as stem=cifar or features=16,depth=3')
     norm: str | None = setting(None, 'normalisation layer of the network', NORMS)
     normalize: str = setting('', 'channel means and deviations of inputs: MEAN/STD (such as 0.5/0.2), imagenet, retina')
     pretrained: str = setting('', 'PyTorch weights to start from (.safetensors or .npz)')
@@ -66,7 +94,9 @@ class Config:
     rounds: int = setting(30, 'rounds of federated training', at_least(1))
     seeds: tuple[int, ...] = setting((0,), 'seeds of initialisation, batch order and client sampling')
     data_seed: int = setting(DATA_SEED.default, DATA_SEED.help, DATA_SEED.range)
-    plugins: tuple[str, ...] = setting((), 'Python file or module that registers recipes, models or data; repeatable')
+    plugins: tuple[str, ...] = setting(
+        (), 'Python file or module that registers recipes, models or data; repeatable', written=AS_PLUGINS
+    )
     # local training
     local_epochs: int = setting(2, 'passes over its data that a client makes per round', between(1, 10**6), 'local')
     local_steps: int | None = setting(None, 'batches per round instead of epochs', between(1, 10**9), 'local')
@@ -93,7 +123,7 @@ class Config:
     schedule: str = setting('', 'client ids per round for the sampler schedule, such as 0,1;2,3', group='clients')
     dropout: float = setting(0.0, 'chance that a sampled client drops out of the round', between(0, 1), 'clients')
     # options of data, which scenarios and sources declare
-    data: Mapping[str, Any] = setting({}, 'options of the scenario', group='data')
+    data: Mapping[str, Any] = setting({}, 'options of the scenario', group='data', written=AS_OPTIONS)
     # evaluation
     eval_every: int = setting(5, 'rounds between evaluations', at_least(1), 'evaluation')
     last_k: int | None = setting(
@@ -112,19 +142,19 @@ class Config:
     adapt_every: int = setting(
         0, 'rounds between evaluations of locally adapted models; 0: only at the end', at_least(0), 'evaluation'
     )
-    hyper: Mapping[str, Any] = setting({}, 'options of methods, such as fedprox.mu')
+    hyper: Mapping[str, Any] = setting({}, 'options of methods, such as fedprox.mu', written=AS_PARTS)
     # how it is computed
-    client_map: str = setting('auto', 'how clients run in parallel', CLIENT_MAPS, 'compute')
+    client_map: str = setting(AUTO, 'how clients run in parallel', CLIENT_MAPS, 'compute')
     chunk: int | None = setting(None, 'clients that run at once on a device', at_least(1), 'compute')
     devices: int | None = setting(None, 'devices to use; on CPU one per core by default', at_least(1), 'compute')
     conv: str = setting(
-        'auto',
+        AUTO,
         'how convolutions are computed: auto goes by platform and shape, exact is XLA',
-        ('auto', *IMPLEMENTATIONS),
+        CONVS,
         'compute',
     )
-    examples: str = setting('auto', 'where examples are kept', STORES, 'compute')
-    rows: str = setting('auto', "where clients' rows are kept", STORES, 'compute')
+    examples: str = setting(AUTO, 'where examples are kept', STORES, 'compute')
+    rows: str = setting(AUTO, "where clients' rows are kept", STORES, 'compute')
     precision: str = setting(
         'float32', 'numbers that models compute in; their state is kept in float32', PRECISIONS, 'compute'
     )
@@ -138,20 +168,31 @@ class Config:
     def from_dict(cls, values: Mapping[str, Any]) -> Config:
         """From what :meth:`to_json` wrote, today or in an earlier version."""
         values = nested(values)
-        names = [f.name for f in dataclasses.fields(cls)]
-        unknown = sorted(set(values) - set(names))
+        unknown = sorted(set(values) - set(NAMES))
         if unknown:
-            raise UserError(f'unknown setting {unknown[0]!r}; known: {", ".join(names)}')
+            raise UserError(f'unknown setting {unknown[0]!r}; known: {", ".join(NAMES)}')
         return cls(**{name: _from_json(value) for name, value in values.items()})
 
     @classmethod
     def of_run(cls, folder: str | os.PathLike) -> Config:
-        """The settings of a run folder."""
-        return cls.from_dict(results.settings(folder))
+        """The settings of a run folder, and its plug-ins where they are now (:func:`~fedjax_fair.plugins.located`)."""
+        config = cls.from_dict(results.settings(folder))
+        return dataclasses.replace(config, plugins=tuple(plugins.located(spec, folder) for spec in config.plugins))
 
     def recorded(self, model: str) -> dict[str, Any]:
-        """What the files of a run say of its settings, with the name of the network that ``auto`` chose."""
-        return dataclasses.asdict(self) | {'model': model}
+        """What the files of a run say of its settings, with the network that ``auto`` chose and its options."""
+        return dataclasses.asdict(self) | {'model': model, 'model_options': self.network_options(model)}
+
+    def network_options(self, model: str) -> dict[str, Any]:
+        """``model_options`` read and checked as those of a network.
+
+        >>> Config(model_options={'widths': '64x32'}).network_options('mlp')
+        {'widths': (64, 32)}
+        """
+        if 'norm' in self.model_options:
+            raise UserError(f'`model_options`: norm is a setting of its own; write `norm`={self.model_options["norm"]}')
+        values = check_options(model, self.norm, **self.model_options)
+        return {name: values[name] for name in self.model_options}
 
     def at(self, point: Mapping[str, float]) -> Config:
         """The settings of one point of a grid, as if it had been run alone.
@@ -194,20 +235,31 @@ class Config:
         >>> Config(data={'alpha': 0.1}).changed(lr=0.5, num_clients=5).data
         {'alpha': 0.1, 'num_clients': 5}
         """
-        names = {f.name for f in dataclasses.fields(self)}
-        own = {name: value for name, value in changes.items() if name in names}
-        data = {**own.pop('data', self.data), **{n: v for n, v in changes.items() if n not in names}}
+        own = {name: value for name, value in changes.items() if name in NAMES}
+        data = {**own.pop('data', self.data), **{n: v for n, v in changes.items() if n not in NAMES}}
         return dataclasses.replace(self, data={n: v for n, v in data.items() if v is not None}, **own)
 
 
+NAMES = tuple(f.name for f in dataclasses.fields(Config))
+BARE_NAMES = frozenset(NAMES) - {DATA_SEED.name}  # of settings that no option of data may have; all share the seed
 MAPPINGS = {f.name for f in dataclasses.fields(Config) if f.default_factory is dict}
 COMPUTE_OPTIONS = {f.name for f in dataclasses.fields(Config) if f.metadata['group'] == 'compute'}
 
 
 def setting_options() -> dict[str, Option]:
     """The settings that are one value as options, each with the names that it may have now."""
+    return {name: option for name, option in _options().items() if name not in MAPPINGS}
+
+
+def flags_of_settings() -> dict[str, list[Option]]:
+    """The flags of every setting by its name; options of data are those that plug-ins may have added to."""
+    options = _options()
+    return {f.name: list(f.metadata['written'].flags(options[f.name])) for f in dataclasses.fields(Config)}
+
+
+def _options() -> dict[str, Option]:
     hints = typing.get_type_hints(Config)
-    return {f.name: _option(f, hints[f.name]) for f in dataclasses.fields(Config) if f.name not in MAPPINGS}
+    return {f.name: _option(f, hints[f.name]) for f in dataclasses.fields(Config)}
 
 
 def _option(field: dataclasses.Field, hint: Any) -> Option:
@@ -219,23 +271,13 @@ def _option(field: dataclasses.Field, hint: Any) -> Option:
     return Option(field.name, field.default, kind, help, choices=tuple(allowed() if callable(allowed) else allowed))
 
 
-def options_from_text(text: str) -> dict[str, Any]:
-    """``'stem=cifar,depth=3,widths=64x64'`` as a dict; numbers and numbers joined by x are read as such.
+def options_from_text(text: str) -> dict[str, str]:
+    """Options of the network as texts, which the network that has them reads.
 
     >>> options_from_text('features=16,widths=64x64')
-    {'features': 16, 'widths': (64, 64)}
+    {'features': '16', 'widths': '64x64'}
     """
-    options: dict[str, Any] = {}
-    for pair in filter(None, text.split(',')):
-        name, equals, value = (part.strip() for part in pair.partition('='))
-        if not equals or not name or not value:
-            raise UserError(f'`model_options`={text} must be written name=value,name=value')
-        numbers = value.split('x')
-        if all(n.isdigit() for n in numbers):
-            options[name] = int(value) if len(numbers) == 1 else tuple(map(int, numbers))
-        else:
-            options[name] = value
-    return options
+    return pairs('model_options', text)
 
 
 def text_of_options(options: Mapping[str, Any]) -> str:
@@ -254,14 +296,13 @@ def nested(values: Mapping[str, Any]) -> dict[str, Any]:
     Runs of earlier versions have the options of data beside the other settings, with null, false or [] for those that
     were not given, and the options of the network as text.
     """
-    names = {f.name for f in dataclasses.fields(Config)}
-    beside = {name: values[name] for name in data_options() if name in values and name not in names}
+    options = data_options()
+    beside = {name: values[name] for name in options if name in values and name not in NAMES}
     settings = {name: value for name, value in values.items() if name not in beside}
     if isinstance(settings.get('model_options'), str):
         settings['model_options'] = options_from_text(settings['model_options'])
     if beside:
-        old = {name: value for name, value in beside.items() if value not in (None, []) and value is not False}
-        settings['data'] = old | settings.get('data', {})
+        settings['data'] = given(beside, options) | settings.get('data', {})
     return settings
 
 

@@ -9,6 +9,7 @@ import jax
 from fedjax_fair.core import client_map
 from fedjax_fair.core.client_map import ClientMap
 from fedjax_fair.errors import UserError
+from fedjax_fair.options import AUTO
 from fedjax_fair.training.config import Config
 
 
@@ -45,8 +46,8 @@ def maps_of(config: Config, cohort: int, available: int, lanes: int) -> tuple[Cl
 
     The clients of a cohort get the devices, unless there are enough lanes to keep every device busy.
     """
-    if config.client_map == 'auto' and available > 1 and (lanes % available == 0 or lanes >= 4 * available):
-        inside = client_map.resolve('auto', devices=1, chunk=config.chunk)
+    if config.client_map == AUTO and available > 1 and (lanes % available == 0 or lanes >= 4 * available):
+        inside = client_map.resolve(AUTO, devices=1, chunk=config.chunk)
         return inside, ClientMap(1, client_map.client_mesh(available))
     clients = client_map.resolve(config.client_map, devices=min(available, cohort), chunk=config.chunk)
     return clients, ClientMap(1)

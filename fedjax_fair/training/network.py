@@ -12,12 +12,13 @@ from fedjax_fair.errors import UserError
 from fedjax_fair.models import in_precision, make_model
 from fedjax_fair.models.normalize import normalized, parse_statistics
 from fedjax_fair.models.pretrained import Start, load_pretrained
+from fedjax_fair.options import AUTO
 from fedjax_fair.training.config import Config
 
 
 def model_name(config: Config, federation: Federation) -> str:
     """The network asked for; ``auto`` is unet for masks, lenet for colour images, mlp for grey ones, else logreg."""
-    if config.model != 'auto':
+    if config.model != AUTO:
         return config.model
     shape = federation.x.shape[1:]
     if federation.y.ndim == 3:
@@ -30,7 +31,8 @@ def model_name(config: Config, federation: Federation) -> str:
 def build_model(config: Config, federation: Federation, task: Task) -> Model:
     """The network of a run; one that cannot take the inputs, or gives the wrong outputs, is refused."""
     name, shape = model_name(config, federation), federation.x.shape[1:]
-    model = make_model(name, federation.num_classes, config.norm, config.conv, **config.model_options)
+    options = config.network_options(name)
+    model = make_model(name, federation.num_classes, config.norm, config.conv, **options)
     model = _normalized(config, in_precision(model, config.precision), shape)
 
     def logits() -> Array:
@@ -46,9 +48,14 @@ def build_model(config: Config, federation: Federation, task: Task) -> Model:
         raise UserError(f'`model`={name} cannot take inputs of shape {shape}: {why}') from error
     wanted = federation.y.shape[1:3] if federation.y.ndim == 3 else ()
     if out != (1, *wanted, federation.num_classes):
-        fit = 'unet' if wanted else ', '.join(one for one in registry.models if one != 'unet')
-        raise UserError(f'`model`={name} does not fit `task`={task.name}; choose one of {fit}')
+        raise UserError(f'`model`={name} does not fit `task`={task.name}; choose one of {_fitting(bool(wanted))}')
     return model
+
+
+def _fitting(per_pixel: bool) -> str:
+    """The networks that give logits for every pixel, which their note ``per_pixel`` says, or for every image."""
+    notes = {name: registry.models.entry(name).notes for name in registry.models}
+    return ', '.join(name for name, own in notes.items() if bool(own.get('per_pixel')) == per_pixel)
 
 
 def _normalized(config: Config, model: Model, shape: tuple[int, ...]) -> Model:

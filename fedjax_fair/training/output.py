@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from fedjax_fair import plugins, results
 from fedjax_fair.errors import UserError
+from fedjax_fair.options import AUTO
 from fedjax_fair.results import CONFIG, TUNING, holds_run
 from fedjax_fair.training.config import COMPUTE_OPTIONS, Config, text_of_options
 
@@ -57,8 +58,15 @@ def check_same(config: Config, folder: pathlib.Path) -> None:
     if not (folder / CONFIG).exists():
         return
     _check_same_plugins(config, folder)
-    for name, before, now in _differences(Config.of_run(folder), config):
+    old = Config.of_run(folder)
+    for name, before, now in _differences(_with_network(old, old.model), _with_network(config, old.model)):
         raise UserError(f'`resume`: `{name}`={now} differs from {before}, with which {folder} was started')
+
+
+def _with_network(config: Config, auto: str) -> Config:
+    """The settings with the options of the network as it reads them; ``auto`` is the network that was chosen."""
+    model = auto if config.model == AUTO else config.model
+    return dataclasses.replace(config, model_options=config.network_options(model))
 
 
 def _differences(old: Config, new: Config) -> Iterator[tuple[str, object, object]]:
@@ -69,7 +77,7 @@ def _differences(old: Config, new: Config) -> Iterator[tuple[str, object, object
                 pair = [_words(options.get(key, 'its default')) for options in (before, now)]
                 if pair[0] != pair[1]:
                     yield key, *pair
-        elif before != now and name not in (*COMPUTE_OPTIONS, 'plugins') and (name, now) != ('model', 'auto'):
+        elif before != now and name not in (*COMPUTE_OPTIONS, 'plugins') and (name, now) != ('model', AUTO):
             yield name, _words(before), _words(now)
 
 

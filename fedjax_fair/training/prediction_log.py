@@ -17,7 +17,7 @@ import numpy as np
 
 from fedjax_fair.core.types import Task
 from fedjax_fair.data import Federation
-from fedjax_fair.results import History, reported
+from fedjax_fair.results import MODEL_KINDS, SELECTIONS, History, reported
 from fedjax_fair.results.prediction_file import Predictions, records_that_fit, write_predictions
 from fedjax_fair.training.config import Config
 
@@ -46,7 +46,7 @@ def plan(config: Config, federation: Federation, task: Task, kinds: Sequence[str
     """What a run keeps of its test examples; nothing where its settings, its task or the size say so."""
     if not config.keep_predictions or not task.kept:
         return Plan((), (), '')
-    best = config.select == 'best_validation'
+    best = SELECTIONS[config.select]
     rounds = None if best else tuple(reported(evaluation_rounds(config), config.last_k))
     lengths = federation.tests.mask.sum(1)
     rows = max(int(lengths.sum()), int(lengths[federation.tests.test_of].sum()) if len(kinds) > 1 else 0)
@@ -92,9 +92,9 @@ class PredictionLog:
         """Whether an evaluation may be reported."""
         if not self.plan.records:
             return False
-        return (
-            round == self.config.rounds if kind == 'adapted' else self.plan.rounds is None or round in self.plan.rounds
-        )
+        if MODEL_KINDS[kind].trained:
+            return round == self.config.rounds
+        return self.plan.rounds is None or round in self.plan.rounds
 
     def add(self, round: int, kind: str, records: Mapping[str, np.ndarray], history: History) -> None:
         """Keep one evaluation, ``[S, sets or clients, examples, ...]`` by record; a worse one than the best is not."""
@@ -114,7 +114,7 @@ class PredictionLog:
         if self.plan.rounds is None:
             best = {history.best(seed)['round'] for seed in self.config.seeds}
             for old in self.parts.glob(f'{kind}-*.npz'):
-                if kind != 'adapted' and _round_of(old) not in best:
+                if not MODEL_KINDS[kind].trained and _round_of(old) not in best:
                     old.unlink()
 
     def finish(self, kinds: Sequence[str], history: History) -> dict[str, int]:
@@ -139,7 +139,7 @@ class PredictionLog:
     def _reported(self, kind: str, history: History) -> np.ndarray:
         """``[S, E]``: the rounds that are reported of every seed."""
         seeds = self.config.seeds
-        if kind == 'adapted':
+        if MODEL_KINDS[kind].trained:
             return np.full((len(seeds), 1), self.config.rounds, np.int32)
         if self.plan.rounds is None:
             return np.array([[history.best(seed)['round']] for seed in seeds], np.int32)
@@ -148,12 +148,13 @@ class PredictionLog:
     def _mask(self, kind: str) -> np.ndarray:
         """The real examples, ``[sets, M]``, or ``[clients, M]`` where every client has a model of its own."""
         tests = self.federation.tests
-        return np.asarray(tests.mask if kind == 'global' else np.asarray(tests.mask)[tests.test_of])
+        mask = np.asarray(tests.mask)
+        return mask[tests.test_of] if MODEL_KINDS[kind].own else mask
 
     def _described(self, kind: str, rounds: np.ndarray, records: Mapping[str, np.ndarray]) -> Predictions:
         federation, mask = self.federation, self._mask(kind)
         first, place = np.nonzero(mask)
-        tests, own = federation.tests, kind != 'global'
+        tests, own = federation.tests, MODEL_KINDS[kind].own
         sets = np.asarray(tests.test_of)[first] if own else first
         examples, patients = _examples(federation), federation.test_patient_of
         y = np.asarray(tests.y)

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from fedjax_fair.core import client_map
+from fedjax_fair.core.platform import on_cpu
 from fedjax_fair.core.types import Algorithm, Array, Cohort, FedState, PyTree, Tests, default_float
 from fedjax_fair.data.federation import Examples, cohort_of
 from fedjax_fair.data.samplers import Sampler, survivors
@@ -108,17 +109,12 @@ def make_program(
     ):
         return with_data(partial(_evaluate, factory, kinds, keep), tests, data, (lanes, states))
 
-    @jax.jit
-    def sample(lanes: Lane, rounds: Array) -> Array:
-        one = jax.vmap(lambda seed, round: sampler(sampling_key(seed, round), round), (0, None))
-        return jax.lax.map(lambda round: one(lanes.seed, round), rounds)
-
     return Program(
         lambda lanes, rows=None: init(lanes, dict(start), rows),
         lambda lanes: init.eval_shape(lanes, dict(start), None),
         jax.jit(advance, donate_argnums=1, out_shardings=(placement, None)),
         jax.jit(evaluate, static_argnames=('kinds', 'keep')),
-        sample,
+        jax.jit(partial(_sample, sampler)),
         horizon,
     )
 
@@ -128,9 +124,14 @@ def sampling_key(seed: Array, round: Array) -> Array:
     return jax.random.fold_in(key_of(seed, SAMPLE), round)
 
 
+def _sample(sampler: Sampler, lanes: Lane, rounds: Array) -> Array:
+    one = jax.vmap(lambda seed, round: sampler(sampling_key(seed, round), round), (0, None))
+    return jax.lax.map(lambda round: one(lanes.seed, round), rounds)
+
+
 def _quick_to_compile() -> dict[str, str] | None:
     """On CPU, little optimisation for what runs once: drawing every parameter compiles slower than it runs."""
-    return {'xla_backend_optimization_level': '1'} if jax.default_backend() == 'cpu' else None
+    return {'xla_backend_optimization_level': '1'} if on_cpu() else None
 
 
 def _cohort(algorithm: Algorithm, data: Examples | Streamed, ids: Array, mask: Array | None) -> Cohort:

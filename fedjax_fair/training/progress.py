@@ -14,6 +14,8 @@ from rich.console import Console
 from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from fedjax_fair.core.evaluate import MODEL_KINDS
+
 
 @dataclasses.dataclass
 class Clock:
@@ -101,4 +103,4 @@ def fairness_note(summaries: Sequence[Mapping[str, Any]], kind: str = 'global') 
     """
     means = {key: np.mean([np.nan if s[key] is None else s[key] for s in summaries]) for key in ('avg', 'std', 'worst')}
     numbers = ' '.join(f'{key} {mean:.1%}' if np.isfinite(mean) else f'{key} n/a' for key, mean in means.items())
-    return numbers if kind == 'global' else f'{kind} models: {numbers}'
+    return f'{kind} models: {numbers}' if MODEL_KINDS[kind].own else numbers

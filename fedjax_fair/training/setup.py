@@ -24,7 +24,6 @@ from fedjax_fair.methods import make_methods
 from fedjax_fair.metrics import make_task
 from fedjax_fair.models.pretrained import Start
 from fedjax_fair.training.checks import checked
-from fedjax_fair.training.cohort_supply import Storage, choose_storage
 from fedjax_fair.training.config import Config
 from fedjax_fair.training.devices import available_devices, maps_of, placement
 from fedjax_fair.training.federations import load_federation
@@ -32,6 +31,7 @@ from fedjax_fair.training.grid import check_not_fixed, check_points
 from fedjax_fair.training.network import build_model, starting_weights
 from fedjax_fair.training.notes import idle_notes, idle_of, notes_of
 from fedjax_fair.training.program import Lane, Program, make_lanes, make_program
+from fedjax_fair.training.storage import Storage, choose_storage
 
 
 @dataclasses.dataclass(frozen=True)

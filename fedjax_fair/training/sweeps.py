@@ -10,6 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from fedjax_fair.core import client_map
+from fedjax_fair.core.evaluate import MODEL_KINDS
+from fedjax_fair.core.platform import on_cpu
 from fedjax_fair.core.tree import num_bytes
 from fedjax_fair.core.types import Algorithm, Array
 from fedjax_fair.data.federation import Federation
@@ -20,6 +22,8 @@ from fedjax_fair.options import not_one_of
 from fedjax_fair.results import chosen_point, mean_score
 from fedjax_fair.training.grid import grid_points
 from fedjax_fair.training.program import Lane, Program, make_lanes, make_program
+
+KINDS = tuple(kind for kind, about in MODEL_KINDS.items() if not about.trained)
 
 
 class Sweep(NamedTuple):
@@ -115,8 +119,8 @@ def sweep(
 def _check(seeds: Sequence[int], rounds: int, eval_every: int | None, kind: str | None, chunk: int | None) -> None:
     if not len(seeds) or len(set(seeds)) < len(seeds):
         raise UserError(f'`seeds`={list(seeds)} must be one or more different numbers')
-    if kind not in (None, 'global', 'deployed'):
-        raise UserError(f'`kind`={kind!r} {not_one_of(kind, ("global", "deployed"))}')
+    if kind not in (None, *KINDS):
+        raise UserError(f'`kind`={kind!r} {not_one_of(kind, KINDS)}')
     for name, value in {'rounds': rounds, 'eval_every': eval_every, 'chunk': chunk}.items():
         if value is not None and value < 1:
             raise UserError(f'`{name}`={value} must be at least 1')
@@ -124,7 +128,7 @@ def _check(seeds: Sequence[int], rounds: int, eval_every: int | None, kind: str 
 
 def _lane_map() -> client_map.ClientMap:
     """Lanes run together on an accelerator and one after another on CPU, as clients do."""
-    return client_map.ClientMap(1) if jax.default_backend() == 'cpu' else client_map.ClientMap()
+    return client_map.ClientMap(1) if on_cpu() else client_map.ClientMap()
 
 
 def lanes_at_once(program: Program, lanes: Lane) -> int:
@@ -167,5 +171,5 @@ def _run(program: Program, lanes: Lane, federation: Federation, stops: Sequence[
 
 
 def _summary(values: Mapping[str, np.ndarray], federation: Federation, kind: str, score: str):
-    own = kind == 'deployed'
+    own = MODEL_KINDS[kind].own
     return summarise(values, federation.tests.test_of, federation.groups, federation.group_of, own, score)

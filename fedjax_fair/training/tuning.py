@@ -215,5 +215,5 @@ def _run_trials(
 
 
 def _score(config: Config, folder: pathlib.Path, plan: Plan) -> float | None:
-    best = config.select == 'best_validation'
+    best = results.SELECTIONS[config.select]
     return trial_score(results.history(folder), plan.options['objective'], config.last_k, best)

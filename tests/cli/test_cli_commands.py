@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import re
+import runpy
 import shutil
 import signal
 import subprocess
@@ -186,6 +187,12 @@ def test_list_names_everything(command):
             assert re.search(rf'^ +--{recipe}\.{key}\b', text, re.MULTILINE), (recipe, key)
 
 
+def test_list_describes_files_of_arrays_and_shows_each_option_once(command):
+    text = command('list', 'npz').out
+    assert 'train_images, train_labels' in text and text.count('--npz_keys') == 1 and '--source_options' not in text
+    assert 'join with + in any order' in command('list').out
+
+
 def test_list_for_machines(command):
     found = json.loads(command('list', '--json').out)
     assert set(found) >= {
@@ -279,3 +286,18 @@ def test_ctrl_c_in_a_real_process(toy, tmp_path):
     assert all(line.startswith('fedavg on gaussian_toy_1: ') for line in seen[:-1]), seen
     assert any('compiling rounds' in line for line in seen)
     assert any((tmp_path / 'out' / 'checkpoints').iterdir())
+
+
+@pytest.mark.parametrize(
+    ('module', 'words', 'told'),
+    [
+        ('fedjax_fair', ['help'], 'usage: fedjax-fair COMMAND'),
+        ('experiments.run', ['--help'], 'Run one recipe'),
+        ('experiments.sweep', ['--help'], 'Run a grid'),
+    ],
+)
+def test_commands_are_modules_too(monkeypatch, capsys, module, words, told):
+    monkeypatch.setattr(sys, 'argv', [module, *words])
+    with pytest.raises(SystemExit) as left:
+        runpy.run_module(module, run_name='__main__')
+    assert left.value.code == 0 and capsys.readouterr().out.startswith(told)

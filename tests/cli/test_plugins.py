@@ -15,7 +15,10 @@ import pytest
 
 from fedjax_fair import plugins, registry
 from fedjax_fair.cli import main
+from fedjax_fair.data import make_scenario
 from fedjax_fair.errors import UserError
+from fedjax_fair.methods import make_methods
+from fedjax_fair.models import make_model
 from fedjax_fair.training import Config, checked, finished, prepare, run
 
 pytestmark = pytest.mark.xdist_group('plugins')
@@ -99,6 +102,11 @@ def test_plug_ins_of_installed_packages_are_loaded_without_asking(mine, tmp_path
     )
     plugins.load_installed.cache_clear()
     try:
+        assert [method.name for method in make_methods('mine')] == ['fedprox']
+        assert make_model('my_model', 3).init and make_scenario('my_points').name == 'my_points'
+        plugins.unload('installed_methods')
+        sys.modules.pop('installed_methods')
+        plugins.load_installed.cache_clear()
         assert checked(Config(recipe='mine', hyper={'mine.strength': '2'})).hyper == {'mine.strength': 2.0}
     finally:
         plugins.load_installed.cache_clear()
@@ -179,6 +187,19 @@ def test_a_run_is_repeated_from_its_config_json_and_looked_into(done, command):
     assert pathlib.Path('again/metrics.jsonl').read_text() == pathlib.Path('out/metrics.jsonl').read_text()
 
 
+def test_a_run_finds_its_plug_in_from_elsewhere(done, command, tmp_path, monkeypatch):
+    (tmp_path / 'away' / 'further').mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / 'away')
+    assert Config.of_run('../out').plugins == (str(tmp_path / 'mine.py'),)
+    found = command('run', '--config=../out/config.json', '--quiet', '--rounds=1', '--out=again')
+    assert found.code == 0, found.err
+    (tmp_path / 'mine.py').rename('further/mine.py')
+    found = command('run', '--config=../out/config.json', '--quiet', '--rounds=1', '--out=third')
+    assert found.code == 2 and f'--plugin=mine.py: no such file; the working folder is {tmp_path}/away' in found.err
+    words = ['--config=../out/config.json', '--plugin=further/mine.py', '--quiet', '--rounds=1', '--out=third']
+    assert command('run', *words).code == 0
+
+
 def test_resuming_needs_the_same_plug_ins(done, command, tmp_path):
     words, _ = done
     assert command('run', *words, '--resume').code == 0
@@ -210,7 +231,8 @@ def test_everything_is_listed_with_its_origin(mine, command):
     found = json.loads(command('list', '--json', f'--plugin={mine}').out)
     assert found['plugins'] == {'mine': 'mine.py', 'my_model': 'mine.py', 'my_points': 'mine.py'}
     assert found['recipes']['mine']['options']['strength']['range'] == 'at least 0'
-    told = command('list', 'mine', f'--plugin={mine}').out
+    told = command('list', f'--plugin={mine}', 'mine').out
+    assert told == command('list', 'mine', f'--plugin={mine}').out
     assert 'With a long story.' in told and '--mine.strength=0.5 (at least 0): of the pull' in told
 
 
@@ -256,7 +278,7 @@ def test_check_method_prints_a_line_per_promise(mine, suite, command, tmp_path):
     assert found.code == 0 and suite == [('mine', None)]
     assert found.out == 'mine:\n  ok      padding changes nothing\n  ok      order of clients\n'
     (tmp_path / mine).write_text(MINE + '\n@register.recipe\ndef worse():\n    return mine()\n')
-    found = command('check-method', mine, '--mine.strength=2')
+    found = command('check-method', '--mine.strength=2', mine)
     assert found.code == 1 and '  FAILED  order of clients: differs by 0.5\n' in found.out
     assert suite[1:] == [('mine', {'mine.strength': '2'}), ('worse', None)]
     assert command('check-method', mine, '--recipe=mine').code == 0
@@ -331,7 +353,8 @@ def test_an_option_of_a_type_that_no_flag_can_give(mine, tmp_path):
     (tmp_path / 'odd.py').write_text(
         'from fedjax_fair.registry import register\n@register.recipe\ndef odd(pair: dict = {}): ...'
     )
-    with pytest.raises(UserError, match=r'recipe odd: pair is of type .*dict.*; options are of bool, int, float'):
+    told = r'^recipe odd: odd.pair is of type dict; options are of bool, int, float, tuple\[int, \.\.\.\], str$'
+    with pytest.raises(UserError, match=told):
         plugins.load('odd.py')
 
 

@@ -152,6 +152,8 @@ def test_rule_6_hyper_parameters_may_be_traced():
             'a and b fix momentum',
         ),
         ([Method('a', local={'speed': 1})], "a fixes 'speed', which is not one of"),
+        ([Method('a', measures=('los',))], "a measures 'los', which is not one of .*; did you mean 'loss'?"),
+        ([Method('local_optimizer')], "a method cannot be called 'local_optimizer': the engine keeps its own rows"),
         (make_methods('server_adam') + make_methods('server_yogi'), 'only one method may define server_opt'),
     ],
 )
@@ -163,6 +165,8 @@ def test_rule_7_compositions_that_cannot_be_meant_are_refused(methods, message):
 def test_rule_7_other_build_errors():
     with pytest.raises(ValueError, match='server_opt is given, but server_adam brings its own'):
         make(make_methods('server_adam'), server_opt=optax.sgd(1.0))
+    with pytest.raises(ValueError, match=r"^recipe 'fedprx' is not one of fedavg"):
+        make_methods('fedprx')
     with pytest.raises(ValueError, match="recipe 'fedavg\\+fedprx': 'fedprx' is not one of fedavg"):
         make_methods('fedavg+fedprx')
     with pytest.raises(ValueError, match="client_map='spread' is not one of auto, vmap, chunked, sharded"):

@@ -405,3 +405,22 @@ def test_group_is_another_word_for_the_role_patient(tmp_path):
         np.testing.assert_array_equal(read_pool('npz', path, npz_keys=f'{role}:case').patient_of, case)
     with pytest.raises(ValueError, match='npz_keys=patient:case,group:case names a role twice'):
         read_pool('npz', path, npz_keys='patient:case,group:case')
+
+
+@pytest.mark.parametrize('name', ['patient', 'group'])
+@pytest.mark.parametrize('prefix', ['', 'train_'])
+def test_patients_are_an_array_of_that_name_or_of_its_older_one(tmp_path, name, prefix):
+    case = np.arange(60) // 6
+    arrays = {f'{prefix}images': images(60, 4, 4), f'{prefix}labels': np.arange(60) % 2, f'{prefix}{name}': case}
+    pool = read_pool('npz', save(tmp_path / 'c.npz', **arrays))
+    np.testing.assert_array_equal(pool.patient_of, case)
+
+
+def test_two_arrays_of_patients_are_refused_until_one_is_chosen(tmp_path):
+    case = np.arange(60) // 6
+    path = save(tmp_path / 'c.npz', images=images(60, 4, 4), labels=np.arange(60) % 2, patient=case, group=case // 2)
+    with pytest.raises(ValueError, match=r"c.npz holds 'patient' and 'group', which both name the patients; npz_keys="):
+        read_pool('npz', path)
+    np.testing.assert_array_equal(read_pool('npz', path, npz_keys='patient:patient').patient_of, case)
+    np.testing.assert_array_equal(read_pool('npz', path, npz_keys='patient:group').patient_of, case // 2)
+    assert read_pool('npz', path, npz_keys='patient:-').patient_of is None

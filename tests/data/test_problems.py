@@ -56,6 +56,11 @@ def test_clean_data_give_no_alarm(clean):
     assert find_problems(clean._replace(patient_of=None, site_of=None, sites=())) == []
 
 
+def test_images_that_are_all_of_one_colour(clean):
+    blank = clean._replace(x=np.full_like(clean.x, 255))
+    assert told(blank) == {'examples hold one value only': (300, ('0', '1', '2', '3', '4'), False)}
+
+
 def test_places_are_named_as_the_source_names_them(tmp_path):
     """By file, or by array and row, whatever is left out or put elsewhere in between."""
     for number, name in enumerate(('train/a/0', 'train/b/1', 'val/a/2', 'test/a/3', 'test/b/4')):
@@ -160,9 +165,7 @@ def test_a_run_is_warned_of_patients_that_its_clients_and_test_sets_share(clean)
     assert patients_of_several(assemble(clean._replace(patient_of=None), 'clean', dealt)) == []
     shared = changed(clean, patient_of={0: 85, 61: 0, 62: 0, 150: 86})  # nobody holds example 150
     leak, several = patients_of_several(assemble(shared, 'shared', dealt))
-    assert leak.sentence == (
-        'PROBLEM: 1 patients are both trained on and tested: patient 85 (client 0, test set a)'
-    )
+    assert leak.sentence == ('PROBLEM: 1 patients are both trained on and tested: patient 85 (client 0, test set a)')
     assert several.sentence == 'warning: 1 patients are trained on by several clients: patient 0 (clients 0 and 1)'
 
 

@@ -1,6 +1,7 @@
 """The registry: names, options that apply and options that do not."""
 
-from typing import Annotated
+import dataclasses
+from typing import Annotated, Any
 
 import numpy as np
 import pytest
@@ -17,11 +18,14 @@ from fedjax_fair.data import (
     scenario_options,
 )
 from fedjax_fair.data.blocks import Block
+from fedjax_fair.data.declarations import merged
 from fedjax_fair.data.pool import Pool
 from fedjax_fair.data.sources import Arrays
 from fedjax_fair.errors import UserError
-from fedjax_fair.options import between
+from fedjax_fair.options import Option, at_least, between
 from fedjax_fair.registry import partitions, register
+from fedjax_fair.training import Config, checked
+from fedjax_fair.training.config import BARE_NAMES
 
 EMBEDDED = [name for name in SCENARIOS if not SCENARIOS.entry(name).notes.get('argument')]
 
@@ -137,3 +141,58 @@ def test_a_source_and_a_scheme_from_outside_are_known_everywhere(halves):
         make_scenario('dots:50', source_options='class=5')
     with pytest.raises(UserError, match='corruption=gaussian_noise needs images'):
         make_scenario('quality_shift:dots:50', num_clients=2, corrupted_ratio=0.5)
+
+
+@pytest.fixture
+def lamp():
+    """A scenario of somebody else's with a flag that is on by default."""
+
+    @register.scenario
+    def lamp(data_seed, bright: Annotated[bool, 'whether it is on'] = True, size: Annotated[int, 'how large'] = 2):
+        made = make_scenario('gaussian_toy_1', data_seed=data_seed)
+        return dataclasses.replace(made, name=f'{bright} {size}')
+
+    yield
+    del SCENARIOS['lamp']
+
+
+@pytest.mark.parametrize('off', [False, 'false'])
+def test_a_flag_that_is_on_by_default_can_be_turned_off(lamp, off):
+    assert make_scenario('lamp').name == 'True 2' and make_scenario('lamp', bright=off).name == 'False 2'
+    assert checked(Config(scenario='lamp', data={'bright': off})).data == {'bright': False}
+    assert Config.from_dict({'scenario': 'lamp', 'bright': False}).data == {'bright': False}
+    with pytest.raises(UserError, match='truncate=True does not apply to scenario=lamp'):
+        make_scenario('lamp', truncate=True)
+    assert make_scenario('lamp', truncate=False, bright=None).name == 'True 2'
+
+
+def test_options_that_factories_declare_differently_are_left_to_the_scenario(lamp):
+    first = {'size': Option('size', 2, int, range=at_least(1)), 'mode': Option('mode', 'a', str, choices=('a', 'b'))}
+    second = {'size': Option('size', 2.5, float, range=between(0, 1)), 'mode': Option('mode', 'a', str, choices=('a',))}
+    for order in ([first, second], [second, first], [first, second, first]):
+        union = merged(order)
+        assert union['size'] == Option('size', None, Any) and union['mode'] == Option('mode', 'a', str)
+        assert union['size'].parse('0.5') == '0.5'
+    assert merged([first, first]) == first
+
+    @register.scenario
+    def tall(data_seed, size: float = 1.0): ...
+
+    try:
+        assert checked(Config(scenario='tall', data={'size': '2.5'})).data == {'size': 2.5}
+        with pytest.raises(UserError, match=r'size=2.5: expected a whole number'):
+            checked(Config(scenario='lamp', data={'size': '2.5'}))
+    finally:
+        del SCENARIOS['tall']
+
+
+@pytest.mark.parametrize(('kind', 'what'), [('scenario', 'scenario'), ('partition', 'partition scheme')])
+def test_an_option_with_the_name_of_a_setting_is_refused(kind, what):
+    with pytest.raises(UserError, match=f'^{what} steep: its option lr has the name of the setting lr of a run'):
+
+        @getattr(register, kind)
+        def steep(data_seed, lr: float = 7.0): ...
+
+
+def test_no_option_of_data_has_the_name_of_a_setting():
+    assert not set(data_options()) & BARE_NAMES

@@ -11,7 +11,9 @@ from lab import GOLDEN
 from fedjax_fair.core.types import Method
 from fedjax_fair.methods import make_methods
 from fedjax_fair.ops.consistency import consistent, counted
+from fedjax_fair.registry import recipes
 from fedjax_fair.testing import scripted_rounds
+from fedjax_fair.training import Config, checked
 
 CODE, PAPER = (np.load(GOLDEN / f'fedheal_{kind}_full.npz') for kind in ('code', 'paper'))
 TENSOR, IS_PARAM = CODE['tensor_id'], CODE['is_param']
@@ -268,3 +270,11 @@ def test_a_wrong_switch_is_named(part, switch):
         make_methods(part, {f'{part}.{switch}': 'no'})
     with pytest.raises(ValueError, match=f"{part}.semantics='mine' is not one of 'code', 'paper'"):
         make_methods(part, {f'{part}.semantics': 'mine'})
+
+
+@pytest.mark.parametrize('part', ['fedheal', 'fphl', 'fael'])
+def test_an_empty_switch_follows_the_reading(part):
+    """As older command lines and config files write it."""
+    switches = [name for name in ('mask_history', 'distance') if name in recipes.options(part)]
+    empty = {f'{part}.{name}': '' for name in switches}
+    assert checked(Config(recipe=part, hyper=empty)).hyper == dict.fromkeys(empty)

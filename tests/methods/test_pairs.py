@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+import re
 
 import jax
 import pytest
@@ -63,8 +64,8 @@ def refusal(recipe):
 
 
 def is_named(recipe, text):
-    """The reason names the part that the user wrote."""
-    return recipe in text
+    """The reason names the part that the user wrote, and not another whose name begins or ends like it."""
+    return re.search(rf'\b{re.escape(recipe)}\b', text) is not None
 
 
 @pytest.mark.parametrize('first', NAMES)

@@ -124,7 +124,7 @@ def test_mistakes():
         make_task('classification', 2, 'ce')
     with pytest.raises(ValueError, match=r'^task=detection is not one of classification'):
         make_task('detection', 2)
-    with pytest.raises(ValueError, match="over='pixel' is unknown"):
+    with pytest.raises(ValueError, match="over='pixel' is not one of 'image', 'batch'"):
         dice_loss(LOGITS, Y, over='pixel')
 
 

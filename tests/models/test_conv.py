@@ -192,7 +192,7 @@ def test_mistakes_name_the_choices():
     x, kernel = jnp.ones((1, 4, 4, 1)), jnp.ones((5, 5, 1, 1))
     with pytest.raises(ValueError, match='conv=fast is not one of auto, exact, patches'):
         with_conv(from_linen(Conv(4, 3)), 'fast')
-    with pytest.raises(ValueError, match=r"implementation='fast'.*exact, patches"):
+    with pytest.raises(ValueError, match="implementation='fast' is not one of 'exact', 'patches'"):
         conv2d(x, kernel, implementation='fast')
     with pytest.raises(ValueError, match=r"padding='CIRCULAR'.*SAME, VALID"):
         conv2d(x, kernel, padding='CIRCULAR')

@@ -127,5 +127,5 @@ def test_a_model_at_distance_zero_does_not_pull_and_an_unknown_distance_is_refus
     models = jnp.array([[1.0, 1.0], [4.0, 5.0]])
     found = tilted_consensus(models, jnp.array([1.0, 1.0]), 0.0, distance='l2')
     np.testing.assert_allclose(found, [1 + 0.25 * 0.6, 1 + 0.25 * 0.8], rtol=1e-6)
-    with pytest.raises(ValueError, match="distance='l1' is not one of sq, l2"):
+    with pytest.raises(ValueError, match="distance='l1' is not one of 'sq', 'l2'"):
         tilted_consensus(models, models[0], 0.0, distance='l1')

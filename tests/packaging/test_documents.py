@@ -31,6 +31,7 @@ BLOCK = re.compile(r'^( *)```(\w*)\n(.*?)^ *```', re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r'`((?:fedjax-fair|python -m experiments\.)[^`]*)`')
 SAVED = re.compile(r'Save this as `(\w+\.py)`:\n+```python\n(.*?)^```', re.MULTILINE | re.DOTALL)
 LINK = re.compile(r'\]\(([^)#:\s]*)(?:#([^)]*))?\)')
+REGISTERED = re.compile(r'^@register\.(\w+)', re.MULTILINE)
 HEADING = re.compile(r'^#+ (.*)$', re.MULTILINE)
 
 
@@ -137,6 +138,8 @@ def test_python_snippets_run(document, number, snippet, capsys, monkeypatch, tmp
 def test_the_documents_have_commands_and_snippets():
     assert len([line for document, line in COMMANDS if document == 'README.md']) > 15
     assert any(document == 'README.md' for document, _, _ in SNIPPETS)
+    registered = {kind for name, _, block in SNIPPETS for kind in REGISTERED.findall(block) if name == 'docs/extend.md'}
+    assert registered >= {'recipe', 'source', 'scenario', 'partition', 'model', 'task'}
 
 
 @pytest.mark.parametrize('path', DOCUMENTS, ids=shown)

@@ -24,6 +24,7 @@ LAYERS = (
     {'report', 'training'},
     {'testing'},
     {'cli'},
+    {'__main__'},
 )
 LEVEL = {package: level for level, packages in enumerate(LAYERS) for package in packages}
 FLAG = re.compile(r'(?<![\w-])--[a-z]')
@@ -90,3 +91,9 @@ def test_messages_of_the_library_name_options_without_dashes():
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documentation:
                 where = f'{path.relative_to(ROOT)}:{node.lineno}'
                 assert not FLAG.search(node.value) or path.name in NO_OPTIONS, f'{where}: {node.value}'
+
+
+def test_the_tour_has_this_order():
+    tour = (ROOT.parent / 'BUILD.md').read_text()
+    layers = tour.split('from the bottom to the top:\n\n```\n')[1].split('\n```')[0].splitlines()
+    assert [set(line.split(', ')) for line in layers] == [set(layer) for layer in LAYERS if layer != {'__main__'}]

@@ -1,4 +1,4 @@
-"""What property tests draw. Shapes are fixed and only values vary, so that every kernel is compiled once."""
+"""What property tests draw. There are few shapes, so that a kernel is compiled once for each, and values vary."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 CLIENTS = 5
+LENGTHS = (1, 2, CLIENTS)  # of cohorts for kernels that compile quickly
 
 
 def numbers(low: float, high: float) -> st.SearchStrategy[float]:
@@ -27,6 +28,15 @@ def arrays(*shape: int, low: float = -8.0, high: float = 8.0) -> st.SearchStrate
 def masks(*shape: int) -> st.SearchStrategy[np.ndarray]:
     """Masks that leave at least one entry."""
     return hnp.arrays(bool, shape or (CLIENTS,)).filter(np.any)
+
+
+def of_some_clients(low: float = -8.0, high: float = 8.0) -> st.SearchStrategy[tuple[np.ndarray, np.ndarray]]:
+    """A number of every client in a cohort of one of a few sizes, and the mask of the cohort."""
+
+    def cohort(clients: int) -> st.SearchStrategy[tuple[np.ndarray, np.ndarray]]:
+        return st.tuples(arrays(clients, low=low, high=high), masks(clients))
+
+    return st.sampled_from(LENGTHS).flatmap(cohort)
 
 
 def on_device(kernel: Callable[..., Any], **static: Any) -> Callable[..., Any]:

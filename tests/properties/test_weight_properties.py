@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from draws import CLIENTS, arrays, masks, numbers, on_device
+from draws import CLIENTS, arrays, masks, numbers, of_some_clients, on_device
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -19,8 +19,9 @@ def assert_on_simplex(weights, mask):
     assert not weights[~mask].any()
 
 
-@given(arrays(CLIENTS), masks())
-def test_a_projection_is_on_the_simplex_and_stays_there(point, mask):
+@given(of_some_clients())
+def test_a_projection_is_on_the_simplex_and_stays_there(drawn):
+    point, mask = drawn
     found = project(point, mask)
     assert_on_simplex(found, mask)
     np.testing.assert_allclose(project(found, mask), found, atol=2e-6)
@@ -50,8 +51,9 @@ def test_no_point_of_the_simplex_has_a_smaller_quadratic_form(root, mask, other)
     assert found @ quadratic @ found <= other @ quadratic @ other + 1e-4
 
 
-@given(arrays(CLIENTS, low=-80, high=80), masks())
-def test_softmax_over_a_mask_is_that_of_the_entries_alone(scores, mask):
+@given(of_some_clients(-80, 80))
+def test_softmax_over_a_mask_is_that_of_the_entries_alone(drawn):
+    scores, mask = drawn
     found = softmax(scores, mask)
     assert_on_simplex(found, mask)
     odds = np.exp(scores[mask].astype(np.float64) - scores[mask].max())
@@ -74,6 +76,7 @@ def test_sharpness_weights_sum_to_one_and_ignore_absent_clients(sharpness, q, ma
     assert np.all(np.diff(found[mask][order]) >= -1e-6)  # a sharper client never counts less
 
 
-@given(arrays(CLIENTS, low=-1, high=8), masks())
-def test_sharpness_to_the_power_of_zero_weighs_all_the_same(sharpness, mask):
+@given(of_some_clients(-1, 8))
+def test_sharpness_to_the_power_of_zero_weighs_all_the_same(drawn):
+    sharpness, mask = drawn
     np.testing.assert_allclose(by_sharpness(sharpness, np.float32(0), mask), mask / mask.sum(), rtol=1e-5)

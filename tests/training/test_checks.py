@@ -7,7 +7,9 @@ from fedjax_fair.errors import UserError
 from fedjax_fair.methods import make_methods
 from fedjax_fair.metrics import make_task
 from fedjax_fair.models import make_model
+from fedjax_fair.registry import models, register
 from fedjax_fair.training import Config, checked
+from fedjax_fair.training.config import options_from_text, text_of_options
 
 
 @pytest.mark.parametrize(
@@ -43,4 +45,36 @@ def test_settings(settings, told):
 def test_arguments_of_functions(make, told):
     with pytest.raises(UserError) as error:
         make()
+    assert str(error.value).startswith(told)
+
+
+def test_options_of_a_network_are_read_by_the_network_that_has_them():
+    @register.model
+    def labelled(num_classes, tag: str = 'a', bias: bool = True, widths: tuple[int, ...] = (8,)):
+        return make_model('logreg', num_classes)
+
+    try:
+        options = options_from_text('tag=12,bias=false,widths=4x5')
+        read = {'tag': '12', 'bias': False, 'widths': (4, 5)}
+        config = checked(Config(model='labelled', model_options=options))
+        assert config.model_options == read == config.recorded('labelled')['model_options']
+        assert checked(config) == config
+        assert checked(Config(model='labelled', model_options=options_from_text(text_of_options(read)))) == config
+        auto = checked(Config(model_options=options))
+        assert auto.model_options == options and auto.recorded('labelled')['model_options'] == read
+    finally:
+        del models['labelled']
+
+
+@pytest.mark.parametrize(
+    ('options', 'told'),
+    [
+        ({'norm': 'batch'}, 'model_options: norm is a setting of its own; write norm=batch'),
+        ({'name': 'x'}, "model_options: name=x: mlp has no option 'name'"),
+        ({'conv': 'exact'}, "model_options: conv=exact: mlp has no option 'conv'"),
+    ],
+)
+def test_options_that_no_network_has(options, told):
+    with pytest.raises(UserError) as error:
+        checked(Config(model='mlp', model_options=options))
     assert str(error.value).startswith(told)

@@ -28,18 +28,18 @@ SPLIT = 'split'  # the parameter of a scenario that deals its examples out
 def make_scenario(spec: str, *, data_seed: int = 0, **options: Any) -> Federation:
     """The federation that ``spec`` names: ``SCENARIO``, ``SCENARIO:ARGUMENT`` or ``KIND:PATH`` of a source.
 
-    Options may be values or texts. None, False or an empty sequence leaves an option to the scenario; one that the
-    scenario does not read is an error.
+    Options may be values or texts. None or an empty sequence leaves an option to the scenario, and so does False unless
+    the scenario turns it on by itself; an option that the scenario does not read is an error.
 
     >>> make_scenario('gaussian_toy_1').num_clients
     2
     """
     DATA_SEED.check(data_seed)
     name, _, argument = spec.partition(':')
-    entry, reads = _find(name, spec), scenario_options(name)
+    entry, reads = _find(name, spec), scenario_options(spec)
     if bool(argument) != bool(entry.notes.get('argument')):
         raise UserError(f'`scenario`={spec} must be written {_written(name)}')
-    chosen = given(options)
+    chosen = given(options, reads)
     refuse_unread(chosen, ('data_seed', *reads), f'`scenario`={name}')
     if 'partition' in chosen:
         allowed = [option for option in reads if WHO not in reads[option].notes]
@@ -62,9 +62,9 @@ def describe_scenarios() -> dict[str, str]:
     return {_written(name): _find(name).about for name in (*scenarios, *sources)}
 
 
-def scenario_options(name: str) -> dict[str, Option]:
-    """The options that a scenario reads, those of its split included; ``name`` is without its argument."""
-    entry = _find(name)
+def scenario_options(spec: str) -> dict[str, Option]:
+    """The options that a scenario reads, those of its split included; its argument changes nothing."""
+    entry = _find(spec.partition(':')[0], spec)
     return {**(split_options(entry.notes.get('scheme')) if _deals(entry) else {}), **entry.options}
 
 

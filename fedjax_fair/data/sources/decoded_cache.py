@@ -7,28 +7,38 @@ import pathlib
 
 import numpy as np
 
+from fedjax_fair import plugins
 from fedjax_fair.data.blocks import Block
 from fedjax_fair.data.resize import resize_images, resize_masks
 from fedjax_fair.data.sources.array_cache import cached, mapped
 from fedjax_fair.data.sources.contents import Arrays, Encoded
+from fedjax_fair.registry import sources
 
-VERSION = 2  # of the files in the cache; those of an older version are made again
+VERSION = 3  # of the files in the cache; those of an older version are made again
 LARGE, SMALL = ('images', 'masks'), ('labels', 'split', 'site', 'patient')  # columns that are mapped, and that are read
 FACTS_FILE = 'facts.json'
 
 
-def decode_once(source: Encoded, image_size: int | None) -> Arrays:
-    """The examples of a source, from the cache if the same files were decoded with the same settings before."""
-    settings = f'version {VERSION}, {source.settings}, size {image_size}'
+def decode_once(kind: str, source: Encoded, image_size: int | None) -> Arrays:
+    """The examples of a source, from the cache if the same code decoded the same files with the same settings before.
+
+    The code is known by the name of the source, and by the digest of the plug-in that registered it.
+    """
+    code = plugins.code_digest(sources.entry(kind).origin)
+    if code is None:  # written in a console: nobody can tell whether it has changed
+        return _decoded(source, image_size)
+    settings = f'version {VERSION}, {kind} {code}, {source.settings}, size {image_size}'
 
     def make(folder: pathlib.Path) -> None:
-        arrays = source.decode(image_size)
-        blocks = [
-            _fitted(b, image_size) for b in arrays.blocks if len(b.images)
-        ]  # of an empty one nothing can be mapped
-        _write(Arrays(blocks, arrays.class_names), folder)
+        _write(_decoded(source, image_size), folder)
 
     return cached(source.root, source.names, settings, _read, make)
+
+
+def _decoded(source: Encoded, image_size: int | None) -> Arrays:
+    """The examples in blocks that are not empty: of an empty one nothing can be mapped."""
+    arrays = source.decode(image_size)
+    return Arrays([_fitted(b, image_size) for b in arrays.blocks if len(b.images)], arrays.class_names)
 
 
 def _fitted(block: Block, image_size: int | None) -> Block:

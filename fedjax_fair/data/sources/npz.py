@@ -1,22 +1,4 @@
-"""Arrays of your own: ``npz:PATH[,PATH...]``.
-
-A file may hold
-
-* ``train_images``, ``train_labels`` and optionally the same two of ``test`` and ``val`` (as MNIST or MedMNIST do);
-* ``images``, ``labels`` and optionally ``site``, ``split`` or ``is_test``, ``group`` (the patient), ``masks``;
-* one pair ``<domain>_images``, ``<domain>_labels`` per domain.
-
-Labels ``[T]`` are classes; labels ``[T, K]`` of zeros and ones make a multi-label task; masks ``[T, H, W]`` (0, 1, ...
-or 0 and 255) are learned with ``--task=segmentation``, or where there are no labels.
-
-Several files are several domains, each named after its file. ``site`` may hold numbers (named by ``site_names``) or
-strings; ``split`` holds train/test/val or 0/1/2; examples with equal ``group`` are those of one patient (or slide),
-which is never divided. Validation examples (``val_images``, ``split`` = val) are used neither for training nor for
-testing. Where nothing says what is for testing, a stratified 20 % is drawn. Pickled arrays are never loaded.
-
-``npz_keys`` gives roles to arrays of other names, ``site:hospital`` or ``patient:case``; ``split:-`` leaves the file's
-own ``split`` unread, as if there were none, and so with any role.
-"""
+"""Arrays of your own: ``npz:PATH[,PATH...]``; :func:`read_npz` describes the layout of files."""
 
 from __future__ import annotations
 
@@ -37,7 +19,7 @@ from fedjax_fair.registry import register
 
 UNREAD = '-'  # in the place of an array: the role is not read
 ROLES = ('images', 'labels', 'masks', 'site', 'split', 'is_test', 'patient', 'class_names', 'site_names')
-PATIENT, PATIENT_ARRAY = 'patient', 'group'  # the role, and the array that holds it in a file; also its older name
+PATIENT, OLDER = 'patient', 'group'  # a role, and its older name in files and in `npz_keys`
 SPLIT_PREFIXES = {'train': TRAIN, 'test': TEST, 'val': VAL}
 LARGEST_LABEL = np.iinfo(np.int32).max
 
@@ -51,9 +33,17 @@ class _File(NamedTuple):
     used: set[str]
 
     def array(self, role: str) -> str:
-        """The name of the array that holds a role."""
-        usual = role.removesuffix(PATIENT) + PATIENT_ARRAY if role.endswith(PATIENT) else role
-        return self.keys.get(role, usual)
+        """The name of the array that holds a role: what the user says, else the role itself or its older name."""
+        if role in self.keys or not role.endswith(PATIENT):
+            return self.keys.get(role, role)
+        held = [name for name in (role, role.removesuffix(PATIENT) + OLDER) if name in self.archive.files]
+        if len(held) > 1:
+            both = ' and '.join(map(repr, held))
+            raise DataError(
+                f'`scenario`: {self.path.name} holds {both}, which both name the patients; '
+                f'`npz_keys`={role}:{held[0]} or {role}:{held[1]} chooses one'
+            )
+        return held[0] if held else role
 
     def __contains__(self, role: object) -> bool:
         name = self.array(str(role))
@@ -127,14 +117,31 @@ def parse_keys(keys: str | None) -> dict[str, str]:
 def _role(name: str) -> str:
     """A role as the user wrote it, with ``group`` as another word for patient."""
     name = name.strip()
-    return name.removesuffix(PATIENT_ARRAY) + PATIENT if name.endswith(PATIENT_ARRAY) else name
+    return name.removesuffix(OLDER) + PATIENT if name.endswith(OLDER) else name
 
 
 @register.source('npz', argument='PATH[,PATH]', about='arrays of your own from .npz files')
 def read_npz(paths: str, npz_keys: NpzKeys | None = None) -> Arrays:
-    """Read comma-separated files; ``npz_keys`` renames arrays (``'site:hospital,train_images:x_train'``).
+    """Arrays of your own, in one or more files.
 
-    uint8 and float images keep their values; floats become float32.
+    A file holds one of
+
+    * ``train_images``, ``train_labels`` and optionally the same two of ``test`` and ``val`` (as MNIST or MedMNIST do);
+    * ``images``, ``labels`` and optionally ``site``, ``split`` or ``is_test``, ``patient``, ``masks``;
+    * one pair ``<domain>_images``, ``<domain>_labels`` per domain.
+
+    Images are uint8 or floats of shape ``[T, H, W]``, ``[T, H, W, C]`` or ``[T, D]`` and keep their values; floats
+    become float32. Labels ``[T]`` are classes; labels ``[T, K]`` of zeros and ones make a multi-label task; masks
+    ``[T, H, W]`` (0, 1, ... or 0 and 255) are learned with ``--task=segmentation``, or where there are no labels.
+
+    Several files are several domains, each named after its file. ``site`` holds numbers (named by ``site_names``) or
+    texts; ``class_names`` names the classes; ``split`` holds train/test/val or 0/1/2; examples with equal ``patient``
+    (or ``group``, its older name) are those of one patient or slide, which is never divided. Validation examples
+    (``val_images``, ``split`` = val) are used neither for training nor for testing. Where nothing says what is for
+    testing, a stratified 20 % is drawn. Pickled arrays are never loaded.
+
+    ``npz_keys`` gives roles to arrays of other names, ``site:hospital,patient:case,train_images:x_train``; ``split:-``
+    leaves the file's own ``split`` unread, as if there were none, and so with any role.
     """
     chosen = named_paths(paths)
     if len({p.stem for p in chosen}) != len(chosen) or not chosen:

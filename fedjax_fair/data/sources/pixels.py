@@ -29,9 +29,13 @@ class Header(NamedTuple):
     channels: int
 
 
+def _holds_array(path: pathlib.Path) -> bool:
+    return path.suffix.lower() == '.npy'
+
+
 def read_header(path: pathlib.Path) -> Header:
     """The size of an image, as it is to be seen, and its channels."""
-    if path.suffix.lower() == '.npy':
+    if _holds_array(path):
         shape = _array(path).shape
         return Header(shape[:2], 1 if len(shape) == 2 else shape[2])
     with Image.open(path) as image:
@@ -64,7 +68,7 @@ def _turned(image: Image.Image) -> bool:
 
 def read_image(path: pathlib.Path, channels: int) -> np.ndarray:
     """The pixels ``[H, W, channels]`` of an image, upright, without transparency, as bytes."""
-    if path.suffix.lower() == '.npy':
+    if _holds_array(path):
         pixels = _bytes(_array(path))
     else:
         with Image.open(path) as image:
@@ -75,7 +79,7 @@ def read_image(path: pathlib.Path, channels: int) -> np.ndarray:
 
 def read_mask(path: pathlib.Path) -> np.ndarray:
     """The class numbers ``[H, W]`` of a mask, upright."""
-    if path.suffix.lower() == '.npy':
+    if _holds_array(path):
         return _classes(np.asarray(_array(path)), lossy=False)
     with Image.open(path) as image:
         return classes_in(ImageOps.exif_transpose(image), image.format in LOSSY)

@@ -7,7 +7,6 @@ together, ``source_options=name=value,...``; only ``npz_keys`` is given by itsel
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,12 +17,11 @@ from fedjax_fair.data.sources.contents import Arrays, Domains, Encoded
 from fedjax_fair.data.sources.decoded_cache import decode_once
 from fedjax_fair.data.sources.domains import join_domains
 from fedjax_fair.errors import UserError
-from fedjax_fair.options import not_one_of, resolve
+from fedjax_fair.options import not_one_of, pairs, resolve
 from fedjax_fair.registry import sources
 
 FLAGS = NPZ_KEYS, SOURCE_OPTIONS = 'npz_keys', 'source_options'  # how options of a source are given
 OLDER_NAMES = {'group': 'patient'}  # of options, in command lines and files of flags
-NEXT_PAIR = re.compile(r',(?=\s*(?:\w+\s*=|$))')
 
 
 def read_pool(
@@ -46,7 +44,7 @@ def read_pool(
     """
     if image_size is not None and image_size < 1:
         raise UserError(f'`image_size`={image_size} must be at least 1')
-    options: dict[str, Any] = pairs(source_options)
+    options: dict[str, Any] = pairs(SOURCE_OPTIONS, source_options)
     options |= {} if npz_keys is None else {NPZ_KEYS: npz_keys}
     arrays = read_arrays(kind, argument, options, image_size)
     return merge(arrays.blocks, arrays.class_names, image_size, data_seed, task, join_sites)
@@ -62,7 +60,7 @@ def read_arrays(kind: str, argument: str, options: Mapping[str, Any], image_size
     if isinstance(contents, Domains):
         return join_domains(contents, lambda kind, path: read_arrays(kind, path, {}, image_size))
     if isinstance(contents, Encoded):
-        return decode_once(contents, image_size)
+        return decode_once(kind, contents, image_size)
     from fedjax_fair.data.sources.image_decoder import decode  # imports an image library, which takes its time
 
     return decode(contents, image_size)
@@ -92,20 +90,3 @@ def source_flags(kind: str) -> tuple[str, ...]:
 def source_names() -> tuple[str, ...]:
     """The sources as they are written on the command line."""
     return tuple(f'{kind}:{sources.entry(kind).notes.get("argument", "PATH")}' for kind in sources)
-
-
-def pairs(text: str | None) -> dict[str, str]:
-    """``'name=value,name=value'`` as a dict; a comma is part of a value where no ``name=`` follows it.
-
-    >>> pairs('label=dx, site=hospital')
-    {'label': 'dx', 'site': 'hospital'}
-    >>> pairs('patient=^(P[0-9]{1,3})_')
-    {'patient': '^(P[0-9]{1,3})_'}
-    """
-    options: dict[str, str] = {}
-    for pair in filter(str.strip, NEXT_PAIR.split(text or '')):
-        name, equals, value = (part.strip() for part in pair.partition('='))
-        if not equals or not name or not value or name in options:
-            raise UserError(f'`{SOURCE_OPTIONS}`={text} must be written name=value,name=value with different names')
-        options[name] = value
-    return options

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from pictures import save, save_all, save_pixels
 
+from fedjax_fair import plugins
 from fedjax_fair.data import make_scenario
 from fedjax_fair.data.memory_map import MappedRows
 from fedjax_fair.data.sources import array_cache, image_decoder, read_pool
@@ -126,3 +127,43 @@ def test_decoded_images_stay_in_their_file(root):
     data = make_scenario(f'folders:{root}', num_clients=2, split_by='iid')
     assert isinstance(data.x, MappedRows) and len(data.x) == data.sizes.sum()
     np.testing.assert_array_equal(data.arrays().x, np.stack([data.x[k] for k in range(len(data.x))]))
+
+
+DECODER = """
+import pathlib
+
+import numpy as np
+
+from fedjax_fair.data.blocks import Block
+from fedjax_fair.data.sources import Arrays, Encoded
+from fedjax_fair.registry import register
+
+def decode(image_size):
+    images = np.full((10, 4, 4, 1), 7, np.uint8)
+    return Arrays([Block('ten', images, np.arange(10, dtype=np.int32) % 2, (np.arange(10) < 4).astype(int))])
+
+@register.source('ten', argument='PATH', about='ten images')
+def ten(path: str):
+    return Encoded(pathlib.Path(path), ['0'], 'as they are', decode)
+
+@register.source('eleven', argument='PATH', about='other images of the same files')
+def eleven(path: str):
+    return Encoded(pathlib.Path(path), ['0'], 'as they are', lambda size: Arrays([
+        block._replace(images=block.images + 1) for block in decode(size).blocks]))
+"""
+
+
+def test_the_cache_knows_the_source_and_the_code_of_its_plug_in(tmp_path, cache_home):
+    (tmp_path / '0').write_text('raw')
+    plugin = tmp_path / 'decoder.py'
+    try:
+        plugin.write_text(DECODER)
+        plugins.load(str(plugin))
+        for _ in range(2):
+            assert [read_pool(kind, str(tmp_path)).x.max() for kind in ('ten', 'eleven')] == [7, 8]
+        assert len(kept(cache_home)) == 2
+        plugin.write_text(DECODER.replace('7', '9'))
+        plugins.load(str(plugin))
+        assert read_pool('ten', str(tmp_path)).x.max() == 9 and len(kept(cache_home)) == 3
+    finally:
+        plugins.unload('decoder.py')
