@@ -300,8 +300,8 @@ def _statistic(name: str, kind: str | None = None, scale: float = 100.0) -> Call
         entry = (run.result(kind or run.headline) or {}).get(name)
         if entry is None or entry['mean'] is None:
             return Cell()
-        seeds = len(run.seeds)
-        sd = scale * entry['std'] * np.sqrt(seeds / (seeds - 1)) if seeds > 1 and entry['std'] is not None else None
+        known = run.repeats > 1 and entry['std'] is not None
+        sd = scale * entry['std'] * np.sqrt(run.repeats / (run.repeats - 1)) if known else None
         return Cell(entry['mean'] * scale, seed_sd=sd)
 
     return cell

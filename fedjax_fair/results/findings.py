@@ -188,11 +188,10 @@ def _summarised(run: Run, score: str) -> dict[str, Measure]:
 def _level(run: Run, entry: dict[str, Any] | None) -> Level | None:
     if entry is None or entry['mean'] is None:
         return None
-    seeds = len(run.seeds)
-    known = seeds > 1 and entry['std'] is not None
-    return Level(
-        POINTS * entry['mean'], seed_sd=POINTS * entry['std'] * np.sqrt(seeds / (seeds - 1)) if known else None
-    )
+    repeats = run.repeats
+    known = repeats > 1 and entry['std'] is not None
+    sd = POINTS * entry['std'] * np.sqrt(repeats / (repeats - 1)) if known else None
+    return Level(POINTS * entry['mean'], seed_sd=sd)
 
 
 def _sample_spread(run: Run, level: Level) -> Level:

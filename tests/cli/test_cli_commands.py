@@ -69,7 +69,7 @@ def test_every_data_seed_is_a_run_of_its_own(command, toy, tmp_path):
     out = tmp_path / 'out'
     words = [*toy, '--recipes=fedavg', '--seeds=0,1', '--data_seeds=4,1', f'--out={out}']
     found = command('compare', *words)
-    assert found.code == 0 and '± is over 2 data seeds' in found.out
+    assert found.code == 0 and 'each of 2 data seeds counts as one seed: the mean over its 2 seeds' in found.out
     run = results.load(out / 'fedavg')
     assert run.data_seeds == [1, 4] and run.folders == [out / 'fedavg' / f'data_seed={seed}' for seed in (1, 4)]
     assert [Config.of_run(folder).data_seed for folder in run.folders] == run.data_seeds
@@ -84,7 +84,7 @@ def test_run_takes_data_seeds_too(command, toy, tmp_path, monkeypatch):
     monkeypatch.setattr(
         comparison, 'run', lambda one, folder, **_: started.append((one.config.data_seed, folder)) or [{}]
     )
-    monkeypatch.setattr(main, '_show', lambda folders, out: started.append(folders))
+    monkeypatch.setattr(main.reporting, 'show', lambda folders, out: started.append(folders))
     out = tmp_path / 'out'
     assert command('run', *toy, '--data_seeds=0,7', f'--out={out}').code == 0
     assert started == [(0, out / 'data_seed=0'), (7, out / 'data_seed=7'), [out]]
