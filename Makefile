@@ -12,8 +12,11 @@ $(READY): pyproject.toml constraints.txt
 	PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
-demo: $(READY)  ## Compare five recipes on embedded data, print the table, write the report.
+demo: $(READY)  ## Compare FedAvg with six fair methods on embedded data, print verdicts, write the report.
 	$(BIN)/fedjax-fair compare --config=experiments/demo.flags --out=runs/demo --overwrite
+	@echo 'Next, with your own images (a folder per site with a folder per class; README has other layouts):'
+	@echo '  $(BIN)/fedjax-fair data inspect scans'
+	@echo '  $(BIN)/fedjax-fair compare --scenario=folders:scans --recipes=fedavg,fedism,fedavg+fedheal --out=runs/scans'
 
 test: $(READY)  ## The test suite.
 	$(BIN)/python -m pytest --numprocesses=auto --dist=loadgroup -m 'not long'
