@@ -42,7 +42,7 @@ def repeats_words(runs: Sequence[Run]) -> str:
     if not several:
         return ''
     seeds, data_seeds = max(len(run.seeds) for run in several), max(len(run.data_seeds) for run in several)
-    return f'± is over {data_seeds} data seeds; the number of each is the mean over {seeds} seeds'
+    return f'seed sd is over {data_seeds} data seeds; the number of each is the mean over {seeds} seeds'
 
 
 def score_of(runs: Sequence[Run]) -> str:

@@ -69,7 +69,7 @@ def test_every_data_seed_is_a_run_of_its_own(command, toy, tmp_path):
     out = tmp_path / 'out'
     words = [*toy, '--recipes=fedavg', '--seeds=0,1', '--data_seeds=4,1', f'--out={out}']
     found = command('compare', *words)
-    assert found.code == 0 and '± is over 2 data seeds' in found.out
+    assert found.code == 0 and 'each of 2 data seeds counts as one seed' in found.out
     run = results.load(out / 'fedavg')
     assert run.data_seeds == [1, 4] and run.folders == [out / 'fedavg' / f'data_seed={seed}' for seed in (1, 4)]
     assert [Config.of_run(folder).data_seed for folder in run.folders] == run.data_seeds

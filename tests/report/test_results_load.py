@@ -257,5 +257,5 @@ def test_folders_of_runs_are_found_with_their_units_together(make_run, tmp_path)
     other = make_run('afl', directory='other')
     assert results.run_folders(tmp_path) == [tmp_path / 'fedavg', other]
     runs = results.load_runs(results.run_folders(tmp_path))
-    assert results.repeats_words(runs) == '± is over 2 data seeds; the number of each is the mean over 2 seeds'
+    assert results.repeats_words(runs) == 'seed sd is over 2 data seeds; the number of each is the mean over 2 seeds'
     assert results.repeats_words(runs[1:]) == ''
