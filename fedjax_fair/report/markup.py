@@ -40,13 +40,13 @@ def to_latex(*tables: Table) -> str:
 
 
 def _latex(table: Table) -> str:
-    shown = table.part(primary=True)
-    sites = [column for column in table.columns if column.name in {one.name for one in table.found.sites}]
-    columns = [*shown.columns, *sites]
+    sites = {one.name for one in table.found.sites}
+    places = [place for place, column in enumerate(table.columns) if column.primary or column.name in sites]
+    columns = [table.columns[place] for place in places]
     heads = [column.head + (f' ({column.raw})' if column.raw else '') for column in columns]
     lines = [' & '.join(map(tex, ('recipe', *heads))) + r' \\']
-    for place, row in enumerate(table.rows):
-        cells = [_latex_cell(column, column.cell(place)) for column in columns]
+    for row in table.rows:
+        cells = map(_latex_cell, columns, (row.cells[place] for place in places))
         lines.append(' & '.join((tex(row.label), *cells)) + r' \\')
     body = '\n'.join([r'\toprule', lines[0], r'\midrule', *lines[1:], r'\bottomrule'])
     label = re.sub(r'[^A-Za-z0-9]+', '-', table.scenario).strip('-')
@@ -67,7 +67,7 @@ def _caption(table: Table) -> str:
 
 
 def _latex_cell(column: Column, cell: Cell) -> str:
-    if cell.value is None or cell.lo is None or cell.hi is None:
+    if cell.hidden or cell.value is None or cell.lo is None or cell.hi is None:
         text = tex(' '.join(filter(None, (value_text(column, cell), cell.word))))
     else:
         shown = signed if column.signed else number

@@ -100,5 +100,5 @@ def _element(figure: Figure, path: pathlib.Path, name: str, caption: str) -> str
 
 def _own(run: Run) -> str:
     """The pictures a run drew itself, of what its model sees in test images for example."""
-    known = [(run.path / name, about) for name, about in (run.summary.get('pictures') or {}).items()]
+    known = [(run.folders[0] / name, about) for name, about in (run.summary.get('pictures') or {}).items()]
     return ''.join(image(path, path.stem, f'{run.label}: {about}') for path, about in known if path.is_file())

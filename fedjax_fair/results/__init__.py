@@ -32,7 +32,7 @@ from fedjax_fair.results.runs import LeftOut, Run, load, load_readable, load_run
 from fedjax_fair.results.schema import MODEL_KINDS
 from fedjax_fair.results.summaries import summary, write_summary
 from fedjax_fair.results.tallies import costs, failure_lines, failure_words
-from fedjax_fair.results.words import model_words, rounds_words, score_of
+from fedjax_fair.results.words import model_words, repeats_words, rounds_words, score_of
 
 __all__ = [
     'BY_TEST',
@@ -73,6 +73,7 @@ __all__ = [
     'point_name',
     'predictions',
     'read_config',
+    'repeats_words',
     'reported',
     'rounds_words',
     'run_folders',

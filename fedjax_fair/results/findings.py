@@ -14,10 +14,11 @@ from fedjax_fair.results.comparison import Comparison, check_same_tests, compare
 from fedjax_fair.results.measures import NAMES, POINTS, Level, Measure, measures_of
 from fedjax_fair.results.prediction_file import Predictions
 from fedjax_fair.results.runs import Run
-from fedjax_fair.results.words import model_words, rounds_words, score_of
+from fedjax_fair.results.words import model_words, repeats_words, rounds_words, score_of
 
 MARGIN = 1.0  # points: the smallest difference of interest
-NO_PREDICTIONS, OTHER_TESTS, OTHER_SEEDS = 'no predictions', 'other test examples', 'no common seeds'
+NO_PREDICTIONS, OTHER_TESTS = 'no predictions', 'other test examples'
+OTHER_SEEDS, OTHER_DATA_SEEDS = 'no common seeds', 'no common data seeds'
 FROM_SUMMARY = {'avg': 'avg', 'spread': 'std', 'worst': 'worst'}  # keys of measures, and names in summary.json
 
 
@@ -59,7 +60,8 @@ class Findings:
     @property
     def notes(self) -> list[str]:
         """Which rounds and models the numbers are about, and what limits the verdicts."""
-        told = [rounds_words(self.runs), model_words(self.runs), self._choice]
+        repeats = repeats_words(self.runs) if self.comparison is None else ''  # or a note of the comparison
+        told = [rounds_words(self.runs), model_words(self.runs), repeats, self._choice]
         told = [line for line in told if line] + ([] if self.comparison is None else list(self.comparison.notes))
         return told + [f'{run.label}: {why}' for run, why in zip(self.runs, self.reasons, strict=True) if why]
 
@@ -112,6 +114,8 @@ def _reason(run: Run, kept: Predictions | None, base: Run, base_kept: Prediction
         return NO_PREDICTIONS
     if base_kept is None:
         return f'{NO_PREDICTIONS} of {base.label}'
+    if max(len(run.units), len(base.units)) > 1:
+        return '' if set(run.data_seeds) & set(base.data_seeds) else OTHER_DATA_SEEDS
     try:
         check_same_tests((base.label, run.label), (base_kept, kept))
     except UserError:

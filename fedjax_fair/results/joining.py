@@ -21,12 +21,12 @@ SUMS = ('seconds', 'compile_seconds')
 def joined_runs(runs: Sequence[Run]) -> list[Run]:
     """The runs, where those that differ in their seeds alone are one run; the first of them gives name and place.
 
-    Runs that share a seed stay apart: the same seed counts once.
+    Runs that share a seed stay apart: the same seed counts once. So do runs with several data seeds.
     """
     found: list[list[Run]] = []
     for run in runs:
         own = _settings(run)
-        mates = [group for group in found if _settings(group[0]) == own and _new_seeds(run, group)]
+        mates = [] if run.units else [one for one in found if _settings(one[0]) == own and _new_seeds(run, one)]
         if mates:
             mates[0].append(run)
         else:

@@ -8,7 +8,6 @@ import numpy as np
 
 from fedjax_fair.errors import UserError
 from fedjax_fair.results.comparison import predictions_of
-from fedjax_fair.results.prediction_file import Predictions
 from fedjax_fair.results.runs import Run
 
 
@@ -30,16 +29,16 @@ def class_recalls(runs: Sequence[Run]) -> np.ndarray | None:
 
 
 def _recalls(run: Run) -> np.ndarray | None:
+    """The mean over data seeds."""
     try:
-        kept = predictions_of(run)
+        kept = [predictions_of(run, seed) for seed in run.data_seeds]
     except UserError:
         return None
-    if kept.prediction is None or kept.label is None:
-        return None
-    return recalls_of(kept, kept.prediction, kept.label)
+    known = [recalls_of(p, k) for one in kept if (p := one.prediction) is not None and (k := one.label) is not None]
+    return np.mean(known, 0) if known and len({len(one) for one in known}) == 1 else None
 
 
-def recalls_of(kept: Predictions, prediction: np.ndarray, label: np.ndarray) -> np.ndarray:
+def recalls_of(prediction: np.ndarray, label: np.ndarray) -> np.ndarray:
     """``[K]`` of one run, of classes or of labels that examples have or lack."""
     if label.ndim == 2:
         right = (prediction > 0) & (label > 0)

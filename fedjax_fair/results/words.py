@@ -1,4 +1,4 @@
-"""What tables are about, in words: which rounds, which models and which score."""
+"""What tables are about, in words: which rounds, which models, over what deviations are, and which score."""
 
 from __future__ import annotations
 
@@ -34,6 +34,15 @@ def model_words(runs: Sequence[Run]) -> str:
     if list(kinds) == ['global']:
         return ''
     return '; '.join(f'{", ".join(labels)}: numbers of {MODEL_WORDS[kind]}' for kind, labels in kinds.items())
+
+
+def repeats_words(runs: Sequence[Run]) -> str:
+    """In words, over what deviations are, where runs have several data seeds; else empty."""
+    several = [run for run in runs if len(run.data_seeds) > 1]
+    if not several:
+        return ''
+    seeds, data_seeds = max(len(run.seeds) for run in several), max(len(run.data_seeds) for run in several)
+    return f'seed sd is over {data_seeds} data seeds; the number of each is the mean over {seeds} seeds'
 
 
 def score_of(runs: Sequence[Run]) -> str:

@@ -114,7 +114,7 @@ def client_distribution(runs: Sequence[Run], kind: str = 'global', found: Findin
 
 def client_errors(found: Findings | None, run: Run, count: int) -> np.ndarray | None:
     """``sqrt(v)`` of every client, in points, NaN where unknown: what the choice of its test patients causes."""
-    if found is None or found.comparison is None or count > MOST_BARS:
+    if found is None or found.comparison is None or count > MOST_BARS or len(run.units) > 1:
         return None
     labels = [found.runs[place].label for place in found.places]
     if run.label not in labels:

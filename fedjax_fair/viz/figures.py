@@ -66,7 +66,7 @@ def training_loss(runs: Sequence[Run]) -> Figure:
 
 def band_words(runs: Sequence[Run]) -> str:
     """What the bands of learning curves are, for their captions."""
-    counts = {len(run.seeds) for run in runs}
+    counts = {run.repeats for run in runs}
     told = [BAND] if any(count >= FEWEST_SEEDS for count in counts) else []
     return ' '.join(told + ([SEED_LINES] if any(1 < count < FEWEST_SEEDS for count in counts) else []))
 

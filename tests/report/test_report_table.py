@@ -246,6 +246,23 @@ def test_a_sweep_shows_the_test_scores_of_the_point_that_validation_chooses(make
     rows = [row for row in read_csv(table) if row['statistic'] == 'avg']
     assert [row['chosen'] for row in rows] == ['false', 'true', 'false'] and all(row['estimate'] for row in rows)
     assert not [row for row in read_csv(table) if row['verdict'] or row['in_best_set']]
+    tex = report.to_latex(table)
+    check_latex(tex)
+    assert tex.count('_{') == 6  # AVG, spread and four groups of the chosen one
+
+
+def test_data_seeds_are_what_intervals_are_over(make_run, tmp_path):
+    for recipe, level in (('one', 0.9), ('two', 0.5), ('other', 0.9)):
+        for seed in range(3) if recipe != 'other' else (7, 8):
+            options = {'images': 30, 'clients': 4, 'seeds': 2, 'config_changes': {'data_seed': seed}}
+            make_run(recipe, directory=f'{recipe}/data_seed={seed}', level=level - 0.01 * seed, **options)
+    table = table_of(*(tmp_path / name for name in ('one', 'two', 'other')))
+    assert table.found.comparison.seeds == (0, 1, 2) and texts(table, 'AVG vs one')[1].endswith(' worse')
+    assert texts(table, 'AVG vs one')[2] == 'undecided (no common data seeds)'
+    assert 'each of 3 data seeds counts as one seed: the mean over its 2 seeds' in report.to_markdown(table)
+    values = table.found.comparison.analysis.outcomes['avg'].values
+    alone = report.load_runs([tmp_path / 'one' / 'data_seed=1'])
+    assert values[0, 1] == pytest.approx(compare_runs(alone).analysis.outcomes['avg'].values.mean())
 
 
 def test_a_sweep_without_validation_data_says_what_choosing_would_be(make_run):

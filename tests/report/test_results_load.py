@@ -256,3 +256,6 @@ def test_folders_of_runs_are_found_with_their_units_together(make_run, tmp_path)
     make_units(make_run, data_seeds=(0, 1))
     other = make_run('afl', directory='other')
     assert results.run_folders(tmp_path) == [tmp_path / 'fedavg', other]
+    runs = results.load_runs(results.run_folders(tmp_path))
+    assert results.repeats_words(runs) == 'seed sd is over 2 data seeds; the number of each is the mean over 2 seeds'
+    assert results.repeats_words(runs[1:]) == ''
