@@ -28,7 +28,7 @@ bench: $(READY)  ## Speed beside other simulators, each in an environment of its
 	$(BIN)/python -m benchmarks.peers.compare
 
 bench-engine: $(READY)  ## What recipes, growth, sweeps, convolutions, networks and single methods cost.
-	for part in recipes sweeps grid tilts growth convolution models amplitude fedheal principal streaming; do $(BIN)/python -m benchmarks.engine.$$part || exit 1; done
+	for part in recipes sweeps grid tilts growth convolution models amplitude fedheal principal streaming statistics; do $(BIN)/python -m benchmarks.engine.$$part || exit 1; done
 
 check: $(READY)  ## Lint, formatting and types.
 	$(BIN)/ruff check .

@@ -1,0 +1,78 @@
+"""What the statistics of a comparison cost: 10 recipes, 5 seeds and 5,000 test examples of 10 sites.
+
+``python -m benchmarks.engine.statistics`` makes up the predictions, then measures every statistic with its intervals and
+verdicts over sites, and the draws of the front of mean and worst.
+"""
+
+from __future__ import annotations
+
+import argparse
+import pathlib
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from benchmarks.engine.session import RESULTS, page, write
+from benchmarks.peers.report import machine, table
+from fedjax_fair import stats
+from fedjax_fair.stats.sample import Sample, judge, make_sample
+from fedjax_fair.stats.scores import SCORES
+
+RECIPES, SEEDS, SITES, EACH, IMAGES = 10, 5, 10, 500, 4  # examples of a site, and of a patient
+TURNS = 3
+
+
+def made_up(seed: int = 0) -> Sample:
+    """Right and wrong answers whose chance depends on the recipe, the seed and the site."""
+    rng = np.random.default_rng(seed)
+    chance = 0.8 + 0.05 * rng.standard_normal((RECIPES, 1, SITES)) + 0.01 * rng.standard_normal((RECIPES, SEEDS, SITES))
+    right = rng.random((RECIPES, SEEDS, SITES, EACH)) < chance[..., None]
+    cluster = np.arange(SITES * EACH) // IMAGES
+    rows = np.arange(SITES * EACH).reshape(SITES, EACH)
+    bases = [judge(own, cluster, SCORES['accuracy'](right[:, :, site])) for site, own in enumerate(rows)]
+    return make_sample(bases, cluster, np.eye(SITES), [f'site {site}' for site in range(SITES)])
+
+
+def fastest(task: Callable[[], Any]) -> float:
+    """Seconds of the fastest of some turns."""
+    seconds = []
+    for _ in range(TURNS):
+        start = time.perf_counter()
+        task()
+        seconds.append(time.perf_counter() - start)
+    return min(seconds)
+
+
+def measure() -> dict[str, Any]:
+    """Seconds of every part."""
+    host, sample = machine(), made_up()
+    found = stats.analyse_sample(sample).outcomes
+    tasks: dict[str, Callable[[], Any]] = {
+        'scores and influences': made_up,
+        f'{len(found)} statistics, {RECIPES * (RECIPES - 1) // 2} pairs each': lambda: stats.analyse_sample(sample),
+        'chances of being on the front': lambda: stats.front_shares(found['avg'], found['worst']),
+    }
+    return {'machine': host, 'seconds': {name: fastest(task) for name, task in tasks.items()}}
+
+
+def as_markdown(found: Mapping[str, Any]) -> str:
+    """A line per part, and their sum."""
+    seconds = found['seconds']
+    rows = [(name, f'{value:.2f}') for name, value in (seconds | {'all': sum(seconds.values())}).items()]
+    about = f'{RECIPES} recipes, {SEEDS} seeds, {SITES * EACH:,} test examples of {SITES} sites; the fastest of {TURNS}'
+    return page('Statistics of a comparison', about, found, table(('what', 'seconds'), rows))
+
+
+def main() -> None:
+    """Measure and write ``results/statistics.json`` and ``.md``."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument('--out', type=pathlib.Path, default=RESULTS)
+    args = parser.parse_args()
+    found = measure()
+    write(args.out, 'statistics', found, as_markdown(found))
+
+
+if __name__ == '__main__':
+    main()
