@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from fedjax_fair.report.pieces import DPI, image
 from fedjax_fair.report.table import Table
 from fedjax_fair.report.words import FEW_GROUPS, points
-from fedjax_fair.results import MODEL_KINDS, Run, score_of
+from fedjax_fair.results import Run, model_words, score_of
 from fedjax_fair.results.findings import Findings, findings
 from fedjax_fair.results.recalls import class_recalls
 from fedjax_fair.viz import fairness, figures, heatmaps, save
@@ -78,12 +78,14 @@ def _ellipse_words(found: Findings) -> str:
 
 
 def _clients(found: Findings) -> Iterator[tuple[str, str, Figure]]:
-    for kind in MODEL_KINDS:
-        if kind == 'global' or any(run.differs(kind) for run in found.runs):
-            judged = found.comparison is not None and any(run.headline == kind for run in found.runs)
-            bars = ' Bars are one standard error from the choice of test patients.' if judged else ''
-            about = f'Clients, {kind} model: a dot per client (mean over seeds), boxes are quartiles.{bars}'
-            yield f'clients_{kind}', about, fairness.client_distribution(found.runs, kind, found)
+    runs, dots = found.runs, 'a dot per client (mean over seeds), boxes are quartiles.'
+    bars = 'Bars are one standard error from the choice of test patients.' if found.comparison else ''
+    whose = model_words(runs)
+    about = ' '.join(filter(None, (f'Clients at the end: {dots}', bars, f'{whose}.' if whose else '')))
+    yield 'clients', about, fairness.client_distribution(runs, found=found)
+    others = {'global': bool(whose), 'adapted': any(run.differs('adapted') for run in runs)}
+    for kind in (kind for kind, shown in others.items() if shown):
+        yield f'clients_{kind}', f'Clients at the end, {kind} model: {dots}', fairness.client_distribution(runs, kind)
 
 
 def _element(figure: Figure, path: pathlib.Path, name: str, caption: str) -> str:

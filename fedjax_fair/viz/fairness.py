@@ -89,9 +89,10 @@ def _shares(found: Findings) -> dict[int, str]:
     return {place: f' (front {100 * share:.0f} %)' for place, share in zip(found.places, shares, strict=True)}
 
 
-def client_distribution(runs: Sequence[Run], kind: str = 'global', found: Findings | None = None) -> Figure:
+def client_distribution(runs: Sequence[Run], kind: str | None = None, found: Findings | None = None) -> Figure:
     """The score of every client, a row per run: box of the quartiles, a dot per client, colour by group.
 
+    ``kind`` names the model; by default it is the one that clients of each run would use.
     The bar of a dot is one standard error that the choice of its test patients causes, where ``found`` knows it.
     """
     shown = [(run, result) for run in runs if (result := run.result(kind)) is not None]
@@ -102,9 +103,10 @@ def client_distribution(runs: Sequence[Run], kind: str = 'global', found: Findin
         ax = figure.subplots()
         for row, (run, result) in enumerate(shown):
             score = 100 * np.array(result[f'client_{run.score}']['mean'], np.float64)
-            errors = client_errors(found, run, len(score)) if kind == run.headline else None
+            errors = client_errors(found, run, len(score)) if kind in (None, run.headline) else None
             _client_row(ax, row, score, _client_colours(run, groups, len(score)), errors)
-        ax.set(xlabel=f'client {score_of(runs)} of the {kind} model (%)', ylim=(len(shown) - 0.45, -0.55))
+        about = f' of the {kind} model' if kind else ''
+        ax.set(xlabel=f'client {score_of(runs)}{about} (%)', ylim=(len(shown) - 0.45, -0.55))
         ax.set_yticks(range(len(shown)), [style.wrapped(run.label) for run, _ in shown])
         ax.grid(False, axis='y')
         handles = [style.handle(color=style.colour(k), marker='o', linestyle='none') for k in range(len(groups))]

@@ -56,7 +56,7 @@ def test_report_stands_alone(make_run, tmp_path):
     links = [value for _, own in page.tags for name, value in own.items() if name.endswith(('src', 'href'))]
     assert links and all(link.startswith(('#', 'data:image/png;base64,')) for link in links)
     names = [
-        'forest_avg', 'forest_spread', 'forest_site1', 'forest_site2', 'plane', 'clients_global', 'clients_deployed',
+        'forest_avg', 'forest_spread', 'forest_site1', 'forest_site2', 'plane', 'clients', 'clients_global',
         'sites', 'classes', 'accuracy', 'loss',
     ]  # fmt: skip
     assert sorted(p.name for p in out.glob('*.png')) == sorted(f'digits_{name}.png' for name in names)
