@@ -1,7 +1,7 @@
 """What the statistics of a comparison cost: 10 recipes, 5 seeds and 5,000 test examples of 10 sites.
 
-``python -m benchmarks.engine.statistics`` makes up the predictions, then measures every statistic with its intervals and
-verdicts over sites, and the draws of the front of mean and worst.
+``python -m benchmarks.engine.statistics`` makes up the predictions, then measures every statistic over sites with its
+intervals and verdicts, and the draws of the front of mean and worst.
 """
 
 from __future__ import annotations

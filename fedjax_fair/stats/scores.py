@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 import numpy as np
-from scipy.stats import rankdata
 
 from fedjax_fair.errors import UserError
 from fedjax_fair.options import not_one_of
@@ -49,6 +48,8 @@ def auc(values: np.ndarray, label: np.ndarray) -> Scored:
     >>> float(score)
     0.75
     """
+    from scipy.stats import rankdata  # takes long to import, and few commands need it
+
     values = np.where(np.isnan(values), np.inf, np.asarray(values, np.float64))  # NaN ties with NaN
     positive = np.asarray(label).astype(bool)
     n1, n0 = int(positive.sum()), int((~positive).sum())
