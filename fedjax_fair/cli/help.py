@@ -32,7 +32,7 @@ def help_text(command: str) -> str:
     lines = []
     for group, title in TITLES.items():
         chosen = [one for one in groups[group] if one.name != 'recipe' or command not in OWNERS['recipes']]
-        if command == 'compare':
+        if command in OWNERS['recipes']:
             chosen = [one._replace(default=COMPARED_SEEDS) if one.name == 'seeds' else one for one in chosen]
         lines += [f'{title}:', *map(help_line, chosen), '']
     if command == 'tune':

@@ -79,6 +79,8 @@ def tune(values: flags.FlagValues, hyper: dict[str, str]) -> None:
     margin = reporting.margin_of(values, recipes)
     config = settings.config_of(values, hyper)
     out = _out(values, 'tune', config)
+    if not values['seeds'].present:
+        config = dataclasses.replace(config, seeds=_compared_seeds(out / FINAL, recipes, values.resume))
     _start(config)
     search(config, recipes, out, **settings.tuning_of(values), **_how(values))
     finals = [out / FINAL / recipe for recipe in recipes]

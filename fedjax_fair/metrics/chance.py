@@ -15,7 +15,7 @@ GUESSING = ('auc', 'auc_ovo', 'auc_ovr')  # scores that are 1/2 for any model th
 def chance_levels(
     score: str, labels: Any, mask: Any, test_of: Any, groups: Sequence[str] = (), group_of: Any = None
 ) -> dict[str, float | None] | None:
-    """The AVG of models that always answer one class; None where the score has no such level, as Dice.
+    """The AVG of models that always answer one class, of masks the background; None where a score has no such level.
 
     ``global``: all clients get the same answer, the one that scores best over all of them. ``own``: every client gets
     the best answer for its own test set, as personal models could. Where labels are equally frequent everywhere, both
@@ -23,7 +23,7 @@ def chance_levels(
 
     Args:
         score: the score that fairness is about.
-        labels: ``[G, M]`` classes of the test sets.
+        labels: ``[G, M]`` classes of the test sets, or masks ``[G, M, H, W]``.
         mask: ``[G, M]``, the real examples.
         test_of: ``[N]``, each client's test set.
         groups: names of the groups, empty where there are none.
@@ -36,6 +36,11 @@ def chance_levels(
     if score in GUESSING:
         return {'global': 0.5, 'own': 0.5}
     labels, mask = np.asarray(labels), np.asarray(mask, bool)
+    if score == 'dice' and labels.ndim == 4:
+        empty = [_all_background(row[real]) for row, real in zip(labels, mask, strict=True)]
+        per_set = {score: np.array(empty), 'count': mask.sum(1)}
+        level = summarise(per_set, test_of, groups, group_of, score=score)['avg']
+        return {'global': level, 'own': level}
     if score not in ANSWERS or labels.ndim != 2:
         return None
     classes = int(labels.max(initial=0)) + 1
@@ -48,6 +53,14 @@ def chance_levels(
 
     constant = [level for answer in answers.T if (level := average(answer)) is not None]
     return {'global': max(constant, default=None), 'own': average(answers.max(1))}
+
+
+def _all_background(masks: np.ndarray) -> float:
+    """The foreground Dice of no foreground at all: the share of foreground classes that images do not have."""
+    if not len(masks):
+        return 0.0
+    classes = range(1, max(2, int(masks.max()) + 1))
+    return float(np.mean([[(mask != k).all() for k in classes] for mask in masks]))
 
 
 def _shares(counts: np.ndarray) -> np.ndarray:

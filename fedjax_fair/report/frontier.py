@@ -8,7 +8,7 @@ from html import escape
 
 from fedjax_fair.report.pieces import DPI, html_table, image, markdown_table
 from fedjax_fair.results import Run, frontiers
-from fedjax_fair.results.frontier import Interval, cost_of_fairness, interval
+from fedjax_fair.results.frontier import Cost, Interval, cost_of_fairness, interval
 from fedjax_fair.viz import save
 from fedjax_fair.viz.frontier import frontier_figure
 
@@ -44,8 +44,8 @@ def in_words(name: str, runs: Mapping[float, Run]) -> str:
     if cost is None:
         return f'{name}: no value has both AVG and worst.'
     if cost.fair_value == cost.mean_value:
-        return f'{name}={cost.fair_value:g} is best for AVG and for worst: between these values fairness costs nothing.'
-    sure = '' if cost.error is None or cost.gain > 2 * cost.error else ' The gain is within the noise between seeds.'
+        return f'{name}={cost.fair_value:g} has the highest AVG and the highest worst of these values.'
+    sure = '' if cost.error is None else f' The 95 % interval of the gain is {_range(cost)}.'
     return (
         f'From {name}={cost.mean_value:g} (best AVG) to {name}={cost.fair_value:g} (best worst): worst gains '
         f'{cost.gain:.2f} points and AVG loses {cost.price:.2f}; each point of worst costs '
@@ -63,9 +63,16 @@ def _table(name: str, runs: Mapping[float, Run]) -> tuple[list[str], list[list[s
 def _shown(found: Interval | None) -> str:
     if found is None:
         return '–'
-    return f'{found.value:.2f}' + ('' if found.error is None else f' ± {found.error:.2f}')
+    if found.error is None:
+        return f'{found.value:.1f}'
+    return f'{found.value:.1f} [{found.value - found.error:.1f}, {found.value + found.error:.1f}]'
+
+
+def _range(cost: Cost) -> str:
+    error = cost.error or 0.0
+    return f'{cost.gain - error:.2f} to {cost.gain + error:.2f}'
 
 
 def _errors(found: Mapping[str, Mapping[float, Run]]) -> str:
     several = any(len(run.seeds) > 1 for runs in found.values() for run in runs.values())
-    return 'Bars and ± are one standard error over seeds.' if several else ''
+    return 'Bars are 95 % intervals.' if several else ''

@@ -89,8 +89,8 @@ GUIDE = """<section><h2>How to read the numbers</h2><dl>
 overlap say nothing about a difference: read the columns “vs”.</dd>
 <dt>vs a recipe</dt><dd>The difference with that recipe, seed by seed and patient by patient, with its 95 % interval and
 a verdict. Verdicts are corrected for the number of comparisons (Holm); intervals are not.</dd>
-<dt>better, worse</dt><dd>The difference is real with 95 % certainty. With “below 1 point” it is real, and smaller than
-the margin.</dd>
+<dt>better, worse</dt><dd>If there were no difference, a result like this one would come up in at most 5 % of
+comparisons. With “below 1 point” the difference is there, and smaller than the margin.</dd>
 <dt>no difference above 1 point</dt><dd>Whatever the difference is, it is smaller than the margin.</dd>
 <dt>undecided</dt><dd>The data do not tell. “~12 seeds” is about how many seeds would find a difference as large as the
 margin; “~3x patients” says that no number of seeds would, and how many times as many test patients would.</dd>

@@ -14,7 +14,7 @@ import numpy as np
 from fedjax_fair.errors import UserError
 from fedjax_fair.options import not_one_of
 from fedjax_fair.report.remarks import did_not_learn
-from fedjax_fair.report.words import NOT_LEARNED, number, short_word, signed
+from fedjax_fair.report.words import NOT_LEARNED, in_units, number, short_word, signed
 from fedjax_fair.results import Run, score_of
 from fedjax_fair.results.findings import MARGIN, Findings, findings, swept_findings
 from fedjax_fair.results.measures import TOO_FEW, Measure
@@ -281,7 +281,7 @@ def _against(found: Findings, key: str) -> Column:
         difference = measure.differences[place]
         if difference is None:
             return Cell(word=f'undecided ({found.reasons[place] or found.reasons[found.baseline]})')
-        word = short_word(difference, found.margin, seeds)
+        word = in_units(found, short_word(difference, found.margin, seeds))
         if key != 'avg' and not learned[place]:  # the same score everywhere is no fairness where nothing was learned
             word = NOT_LEARNED
         return Cell(difference.estimate, difference.lo, difference.hi, word=word)

@@ -106,14 +106,18 @@ def fairness(avg: Difference, spread: Difference, margin: float) -> str:
 
 def conclusion(avg: Difference, spread: Difference | None, margin: float) -> str:
     """AVG and spread in one phrase."""
-    means = {**dict.fromkeys(UP, 'better on average'), **dict.fromkeys(DOWN, 'worse on average')}
+    slight = f' (by less than {points(margin)})'
+    means = {
+        **{one: f'better on average{"" if one == BETTER else slight}' for one in UP},
+        **{one: f'worse on average{"" if one == WORSE else slight}' for one in DOWN},
+    }
     if spread is None:
         return means.get(avg.verdict, word(avg, margin))
     fair = fairness(avg, spread, margin)
     if avg.verdict == spread.verdict and avg.verdict not in (*UP, *DOWN):
         return word(avg, margin)
     if spread.verdict in UP and avg.verdict in UP:
-        return f'better on average and {fair.removesuffix(" at no cost")}'
+        return f'{means[avg.verdict]} and {fair.removesuffix(" at no cost")}'
     if spread.verdict in UP:
         return fair
     told = fair if spread.verdict in (*DOWN, NO_SPREAD) else f'spread {fair}'
@@ -198,7 +202,13 @@ def _over(difference: Difference, base: str) -> str:
 def _advices(found: Findings, avg: Difference, spread: Difference | None) -> str:
     seeds = len(found.comparison.seeds) if found.comparison else 0
     told = {name: advice(one, found.margin, seeds) for name, one in (('AVG', avg), ('spread', spread)) if one}
-    return ''.join(f'. {name}: {text}' for name, text in told.items() if text)
+    return ''.join(f'. {name}: {in_units(found, text)}' for name, text in told.items() if text)
+
+
+def in_units(found: Findings, text: str) -> str:
+    """A text about seeds, in data seeds where these take their place."""
+    several = any(len(run.data_seeds) > 1 for run in found.runs)
+    return text.replace(' seeds', ' data seeds').replace(' new data seeds', ' new data') if several else text
 
 
 def _difference(found: Findings, key: str, place: int) -> Difference | None:
@@ -222,7 +232,7 @@ def foot(found: Findings) -> str:
         parts.append(f'Holm over {others} comparisons with {found.base.label}')
     if others:
         parts.append(f'margin {points(found.margin)}')
-    return '; '.join(parts)
+    return in_units(found, '; '.join(parts))
 
 
 def legend(found: Findings) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -18,6 +19,8 @@ from fedjax_fair.stats.sample import Sample, joined, judge, make_sample
 from fedjax_fair.stats.scores import SCORES, Scored
 
 MARGIN = 0.01  # the smallest difference of interest, as a fraction: one point
+ALL = 'everybody'  # clients or groups that share all there is to judge
+NUMBERED = re.compile(r'client \d+')  # a client that is nobody: another partition has another one
 FEWEST_PATIENTS = 10  # below it, the verdict about one site is withheld
 
 
@@ -64,15 +67,18 @@ def compare_runs(
     samples = samples_of(kept, labels, metric)
     if len(data_seeds) > 1:
         parts = [samples, *(samples_of(one, labels, metric) for one in units[1:])]
-        samples = Samples(joined([part.groups for part in parts]), joined([part.clients for part in parts]))
-        notes.append(f'each of {len(data_seeds)} data seeds counts as one seed: the mean over its {len(seeds)} seeds')
+        named = not any(NUMBERED.fullmatch(name) for name in samples.clients.names)
+        everyone = joined([part.clients for part in parts], matched=named)
+        samples = Samples(joined([part.groups for part in parts]) if kept[0].groups else everyone, everyone)
+        own = f'the mean over its {len(seeds)} seeds' if len(seeds) > 1 else 'it has one'
+        notes.append(f'each of {len(data_seeds)} data seeds counts as one seed: {own}')
         seeds = data_seeds
     known = bool((kept[0].cluster >= 0).any())
     over = 'groups' if kept[0].groups else 'clients'
     analysis = stats.analyse_sample(samples.groups, margin)
     clients = analysis if samples.clients is samples.groups else stats.analyse_sample(samples.clients, margin)
     notes += _limits(samples.groups, over, known, len(seeds))
-    patients = len(np.unique(_keys(kept[0])))
+    patients = len(np.unique(np.concatenate([_keys(one[0]) for one in units])))
     return Comparison(tuple(runs), baseline, margin, seeds, over, analysis, clients, patients, known, tuple(notes))
 
 
@@ -90,10 +96,15 @@ def samples_of(kept: Sequence[Predictions], labels: Sequence[str], metric: str |
     metric = metric or kept[0].metric
     by_client = any(one.kind != 'global' for one in kept)
     tables = [_table(one, by_client) for one in kept]
-    clients = _sample(tables, seeds, metric, _client_units(kept[0], by_client))
+    clients = _sample(tables, seeds, metric, _as_one(*_client_units(kept[0], by_client)))
     if not kept[0].groups:
         return Samples(clients, clients)
-    return Samples(_sample(tables, seeds, metric, _group_units(kept[0], by_client)), clients)
+    return Samples(_sample(tables, seeds, metric, _as_one(*_group_units(kept[0], by_client))), clients)
+
+
+def _as_one(weights: np.ndarray, names: list[str]) -> tuple[np.ndarray, list[str]]:
+    """Units that all have the same model and the same test set are one: there is no spread to speak of."""
+    return (weights[:1], [ALL]) if len(weights) > 1 and not np.ptp(weights, axis=0).any() else (weights, names)
 
 
 def _limits(sample: Sample, over: str, known: bool, seeds: int) -> list[str]:
@@ -101,6 +112,8 @@ def _limits(sample: Sample, over: str, known: bool, seeds: int) -> list[str]:
     notes = [f'{name} {why}: it is left out' for name, why in sample.left_out.items()]
     if not known:
         notes.append('patients are unknown: intervals are too narrow if several images are of one patient')
+    if sample.names == (ALL,):
+        notes.append(f'all {over} share one test set and one model: nothing can be said about the spread between them')
     if seeds == 1:
         notes.append('one seed: intervals are about these trained models, not about the methods')
     if 1 < len(sample.names) < 4:

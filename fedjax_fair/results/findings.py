@@ -12,7 +12,7 @@ from fedjax_fair.errors import OneLine, UserError
 from fedjax_fair.results.choice import BY_TEST, BY_VALIDATION, chosen_point
 from fedjax_fair.results.comparison import Comparison, check_same_tests, compare_runs, predictions_of
 from fedjax_fair.results.measures import NAMES, POINTS, Level, Measure, measures_of
-from fedjax_fair.results.prediction_file import Predictions
+from fedjax_fair.results.prediction_file import Predictions, file_name
 from fedjax_fair.results.runs import Run
 from fedjax_fair.results.words import model_words, repeats_words, rounds_words, score_of
 
@@ -101,19 +101,21 @@ def findings(runs: Sequence[Run], baseline: int = 0, margin: float = MARGIN) -> 
     return Findings(tuple(runs), baseline, margin, comparison, tuple(places), tuple(reasons), measures)
 
 
-def _kept(run: Run) -> Predictions | None:
+def _kept(run: Run) -> Predictions | str:
+    """What a run kept, or why it cannot be read."""
     try:
         return predictions_of(run)
-    except UserError:
-        return None
+    except UserError as error:
+        missing = not (run.folders[0] / file_name(run.headline)).exists()
+        return NO_PREDICTIONS if missing else str(error)
 
 
-def _reason(run: Run, kept: Predictions | None, base: Run, base_kept: Predictions | None) -> str:
+def _reason(run: Run, kept: Predictions | str, base: Run, base_kept: Predictions | str) -> str:
     """Why a run cannot be compared with the baseline; empty where it can."""
-    if kept is None:
-        return NO_PREDICTIONS
-    if base_kept is None:
-        return f'{NO_PREDICTIONS} of {base.label}'
+    if isinstance(kept, str):
+        return kept
+    if isinstance(base_kept, str):
+        return f'{base_kept} of {base.label}' if base_kept == NO_PREDICTIONS else base_kept
     if max(len(run.units), len(base.units)) > 1:
         return '' if set(run.data_seeds) & set(base.data_seeds) else OTHER_DATA_SEEDS
     try:

@@ -6,11 +6,15 @@ import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from scipy.special import stdtrit
+
+from fedjax_fair.errors import UserError
+from fedjax_fair.results.comparison import compare_runs
 from fedjax_fair.results.runs import Run
 
 
 class Interval(NamedTuple):
-    """A number and how far it may be off on either side, in percent; None: one seed cannot tell."""
+    """A number and half the width of its 95 % interval, in percent; None: one seed cannot tell."""
 
     value: float
     error: float | None
@@ -19,7 +23,7 @@ class Interval(NamedTuple):
 class Cost(NamedTuple):
     """From the value with the best mean to the value with the best worst: what worst gains, what the mean pays.
 
-    ``error`` is the standard error of the gain, as if the two were independent; None: one seed cannot tell.
+    ``error`` is half the width of the 95 % interval of the gain; None: these runs cannot be paired.
     """
 
     fair_value: float
@@ -30,16 +34,26 @@ class Cost(NamedTuple):
 
 
 def interval(run: Run, statistic: str) -> Interval | None:
-    """Mean and standard error over seeds of ``avg`` or ``worst`` of the model that clients would use.
+    """``avg`` or ``worst`` of the model that clients would use, with its 95 % interval: that of tables.
 
-    ``std / sqrt(S - 1)`` with the population deviation over ``S`` seeds. Whatever shows a frontier takes its errors
-    from here.
+    It counts seeds and test patients; without predictions of test examples, seeds alone.
     """
+    try:
+        outcome = compare_runs([run]).analysis.outcomes[statistic]
+        half = float(outcome.level_half[0])
+        return Interval(100 * float(outcome.level.estimate[0]), 100 * half if run.repeats > 1 else None)
+    except (UserError, KeyError):
+        return _over_seeds(run, statistic)
+
+
+def _over_seeds(run: Run, statistic: str) -> Interval | None:
+    """Mean and ``t(S - 1) sd / sqrt(S)``; summaries have population deviations."""
     entry = (run.result() or {}).get(statistic)
     if entry is None or entry['mean'] is None:
         return None
-    seeds = len(run.seeds)
-    return Interval(100 * entry['mean'], 100 * entry['std'] / math.sqrt(seeds - 1) if seeds > 1 else None)
+    freedom = run.repeats - 1
+    half = -stdtrit(freedom, 0.025) * entry['std'] / math.sqrt(freedom) if freedom else None
+    return Interval(100 * entry['mean'], None if half is None else 100 * float(half))
 
 
 def cost_of_fairness(runs: Mapping[float, Run]) -> Cost | None:
@@ -54,5 +68,14 @@ def cost_of_fairness(runs: Mapping[float, Run]) -> Cost | None:
     mean_value = max(known, key=lambda value: (known[value][0].value, known[value][1].value))
     fair_value = max(known, key=lambda value: (known[value][1].value, known[value][0].value))
     (top, low), (bottom, high) = known[mean_value], known[fair_value]
-    error = None if low.error is None or high.error is None else math.hypot(low.error, high.error)
-    return Cost(fair_value, mean_value, high.value - low.value, top.value - bottom.value, error)
+    gain, price = high.value - low.value, top.value - bottom.value
+    return Cost(fair_value, mean_value, gain, price, _error_of_gain(runs[fair_value], runs[mean_value]))
+
+
+def _error_of_gain(fair: Run, mean: Run) -> float | None:
+    if fair is mean or fair.repeats == 1:
+        return None
+    try:
+        return 100 * float(compare_runs([fair, mean]).analysis.outcomes['worst'].half95[0])
+    except (UserError, KeyError):
+        return None

@@ -146,6 +146,8 @@ def _levels(analysis: stats.Analysis, name: str) -> tuple[Level, ...]:
     raw = analysis.raw_std if squared else None
     corrected = {'worst': 'worst_corrected', 'gap': 'gap_corrected'}.get(name)
     better = getattr(analysis, corrected) if corrected else None
+    if name == 'worst' and better is not None:  # the correction is about the mean of many trials, and may overshoot
+        better = np.minimum(better, analysis.outcomes['avg'].level.estimate)
     variance = (scale**2) ** (2 if squared else 1)
     return tuple(
         Level(

@@ -94,13 +94,13 @@ def margin(name: str, delta: float | Mapping[str, float], spread: np.ndarray, fi
 
 def analyse_sample(sample: Sample, delta: float | Mapping[str, float] = 0.01) -> Analysis:
     """All statistics of a sample, with intervals and verdicts."""
-    recipes, seeds = sample.base.shape[:2]
+    recipes, seeds = len(sample.base), sample.base.shape[1] // sample.within
     first, second = inference.pair_places(recipes)
     outcomes: dict[str, Outcome] = {}
     spread = np.zeros(recipes)
     for name, statistic in statistics_of(sample).items():
-        values, gradient = statistic.value(sample)
-        influences = sample.pull(gradient)
+        by_seed, gradient = statistic.value(sample)
+        values, influences = sample.over_seeds(by_seed), sample.pull(gradient)
         level = inference.errors(values, influences, statistic.smooth)
         own = inference.pair_errors(values, influences, statistic.smooth)
         pairs = inference.moderated(own, recipes, seeds)
@@ -149,11 +149,19 @@ def analyse(
     """
     values, site, patient = np.asarray(values), np.asarray(site), np.asarray(patient)
     label = None if label is None else np.asarray(label)
+    if values.ndim not in (3, 4) or not values.size:
+        raise UserError(f'`values` must be [recipes, seeds, examples] or have one axis more, not {list(values.shape)}')
+    if not isinstance(delta, Mapping) and not delta > 0:
+        raise UserError(f'`delta`={delta} must be above 0')
+    if patient.dtype.kind not in 'iu':
+        raise UserError(f'`patient` must be whole numbers, not {patient.dtype}')
     name, function = score_function(score, values, label)
     own_models = values.ndim == 4 and name not in MATRIX_SCORES
     examples = values.shape[2] if name in MATRIX_SCORES else values.shape[-1]
     if not (len(site) == len(patient) == examples):
         raise UserError(f'`site`, `patient` and `values` differ in length: {len(site)}, {len(patient)}, {examples}')
+    if label is not None and len(label) != examples:
+        raise UserError(f'`label` and `values` differ in length: {len(label)}, {examples}')
     cluster = _keys(site, patient)
     rows = [np.flatnonzero(site == one) for one in np.unique(site)]
 

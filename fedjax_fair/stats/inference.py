@@ -19,6 +19,7 @@ import numpy as np
 
 from fedjax_fair.stats.distribution import behrens_fisher, half_width
 
+ROUNDING = 1e-12  # of scores between 0 and 1: what is smaller is 0
 PRIOR = 4  # degrees of freedom that the mean over all pairs lends to every pair, where there are four recipes or more
 
 
@@ -43,10 +44,11 @@ class Errors(NamedTuple):
         return half_width(level, self.a, self.df_a, self.kappa, self.df_kappa)
 
 
-def errors(values: np.ndarray, influences: Sequence[np.ndarray], smooth: bool) -> Errors:
+def errors(values: np.ndarray, influences: Sequence[np.ndarray], smooth: bool, rounding: float = 0.0) -> Errors:
     """Of ``values[N, S]`` with influences ``[N, S, C]`` by stratum. ``smooth=False`` puts ``own`` in place of kappa.
 
-    One seed says nothing about seeds: ``a`` is 0, and the patients' part is ``own``, about these models alone.
+    One seed says nothing about seeds: ``a`` is 0, and the patients' part is ``own``, about these models alone. Values
+    that differ by no more than ``rounding`` are equal: a difference of two equal numbers is seldom exactly 0.
     """
     count, seeds = values.shape
     squares = np.stack([(u**2).sum((1, 2)) for u in influences])  # [H, N]
@@ -56,17 +58,22 @@ def errors(values: np.ndarray, influences: Sequence[np.ndarray], smooth: bool) -
         sums = np.stack([(u.sum(1) ** 2).sum(-1) for u in influences])
         shared = (sums - squares) / (seeds * (seeds - 1))
         a = values.var(1, ddof=1) / seeds
+        a = np.where(a <= rounding**2, 0.0, a)
     else:
         shared, a = own, np.zeros(count)
-    kappa, df_kappa = _total(shared if smooth else own, freedom)
+    kappa, df_kappa = _total(shared if smooth else own, freedom, rounding)
     # Equal in all seeds because tests are tiny: what patients do to a single seed stands in.
-    spare = np.maximum(0, own.sum(0) - _total(shared, freedom)[0]) / seeds if seeds > 1 else np.zeros(count)
-    sd = values.std(1, ddof=1) if seeds > 1 else np.full(count, np.nan)
-    return Errors(values.mean(1), np.where(a == 0, spare, a), np.full(count, seeds - 1.0), kappa, df_kappa, sd)
+    spare = np.maximum(0, own.sum(0) - _total(shared, freedom, rounding)[0]) / seeds if seeds > 1 else np.zeros(count)
+    spare = np.where(spare <= rounding**2, 0.0, spare)
+    sd = np.sqrt(a * seeds) if seeds > 1 else np.full(count, np.nan)
+    estimate = values.mean(1)
+    estimate = np.where(np.abs(estimate) <= rounding, 0.0, estimate)
+    return Errors(estimate, np.where(a == 0, spare, a), np.full(count, seeds - 1.0), kappa, df_kappa, sd)
 
 
-def _total(by_stratum: np.ndarray, freedom: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _total(by_stratum: np.ndarray, freedom: np.ndarray, rounding: float) -> tuple[np.ndarray, np.ndarray]:
     total = np.maximum(0, by_stratum.sum(0))
+    total = np.where(total <= rounding**2, 0.0, total)
     with np.errstate(divide='ignore', invalid='ignore'):
         df = total**2 / (by_stratum**2 / freedom).sum(0)
     return total, np.where(total > 0, df, 0.0)
@@ -80,7 +87,7 @@ def pair_places(recipes: int) -> tuple[np.ndarray, np.ndarray]:
 def pair_errors(values: np.ndarray, influences: Sequence[np.ndarray], smooth: bool) -> Errors:
     """Of all differences ``A - B`` of recipes: ``values[R, S]``, influences ``[R, S, C]`` by stratum."""
     parts = [  # a recipe against all later ones at a time bounds the memory
-        errors(values[r] - values[r + 1 :], [u[r] - u[r + 1 :] for u in influences], smooth)
+        errors(values[r] - values[r + 1 :], [u[r] - u[r + 1 :] for u in influences], smooth, ROUNDING)
         for r in range(len(values) - 1)
     ]
     if not parts:
@@ -96,5 +103,6 @@ def moderated(pairs: Errors, recipes: int, seeds: int) -> Errors:
     """
     if recipes < 4 or seeds < 2:
         return pairs
-    lent = (PRIOR * pairs.a.mean() + (seeds - 1) * pairs.a) / (seeds - 1 + PRIOR)
+    known = pairs.a[np.isfinite(pairs.a)]
+    lent = (PRIOR * (known.mean() if known.size else np.nan) + (seeds - 1) * pairs.a) / (seeds - 1 + PRIOR)
     return pairs._replace(a=np.maximum(pairs.a, lent), df_a=np.full(len(pairs.a), seeds - 1.0 + PRIOR))

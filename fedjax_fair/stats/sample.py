@@ -43,7 +43,8 @@ class Sample:
     """Base scores ``[R, S, B]``, and units as means of them: ``unit = weights[J, B] @ base``.
 
     ``left_out`` names the units that cannot be judged, with the reason, and ``kept`` holds the places of the others
-    among all.
+    among all. Every ``within`` seeds in a row have the same data; then statistics are averaged over them, and data
+    seeds take the place of seeds. ``matched`` says that a unit is the same one for all data.
     """
 
     base: np.ndarray
@@ -52,6 +53,8 @@ class Sample:
     names: tuple[str, ...]
     kept: np.ndarray
     left_out: dict[str, str] = dataclasses.field(default_factory=dict)
+    within: int = 1
+    matched: bool = True
 
     @property
     def scores(self) -> np.ndarray:
@@ -95,7 +98,13 @@ class Sample:
     def pull(self, gradient: np.ndarray) -> list[np.ndarray]:
         """``U[R, S, C]`` of every stratum: the influence of clusters on a statistic of units, ``gradient[R, S, J]``."""
         base = gradient @ self.weights
-        return [np.einsum('rsb,rsbc->rsc', base[..., s.base], s.influence) for s in self.strata]
+        return [self.over_seeds(np.einsum('rsb,rsbc->rsc', base[..., s.base], s.influence)) for s in self.strata]
+
+    def over_seeds(self, values: np.ndarray) -> np.ndarray:
+        """``[R, S, ...]`` averaged over the seeds with the same data; as they are where every seed has the same."""
+        if self.within == 1:
+            return values
+        return values.reshape(len(values), -1, self.within, *values.shape[2:]).mean(2)
 
     def _present(self, stratum: Stratum) -> np.ndarray:
         """``[J, C]``: which clusters a unit is about."""
@@ -150,7 +159,7 @@ def judge(rows: np.ndarray, cluster: np.ndarray, scored: Scored) -> Base:
     if not len(rows):
         return Base(rows, score, influence, 'has no test examples')
     if not np.all(np.isfinite(score)):
-        return Base(rows, score, influence, 'has an undefined score (its test examples are of one class)')
+        return Base(rows, score, influence, 'has an undefined score (one class alone, or values that are not finite)')
     if len(np.unique(cluster[rows])) < 2:
         return Base(rows, score, influence, 'has a single test patient')
     return Base(rows, score, influence, '')
@@ -196,28 +205,31 @@ def _sharing(clusters: Sequence[np.ndarray], bad: np.ndarray) -> list[list[int]]
     return sorted(sorted(members) for members, _ in groups)
 
 
-def joined(samples: Sequence[Sample]) -> Sample:
-    """Samples of the same units with other data, side by side as seeds, each with its mean over seeds.
+def joined(samples: Sequence[Sample], matched: bool = True) -> Sample:
+    """Samples of the same units with other data, side by side; each has the same number of seeds.
 
     Clusters are matched by their keys; one that a sample lacks has no influence there. All of them are one stratum:
-    which test set a patient is in depends on the data.
+    which test set a patient is in depends on the data. ``matched=False``: units have the same names and numbers, and
+    nothing else in common, as clients of another partition.
     """
     names = [name for name in samples[0].names if all(name in s.names for s in samples)]
-    if not names:
-        raise TooLittle('nothing can be judged: no site or client can be judged for every data seed')
+    recipes, within = samples[0].base.shape[:2]
+    if not names or any(sample.base.shape[1] != within for sample in samples):
+        raise TooLittle('nothing can be judged: no site or client can be judged for every data seed and seed')
     keys = np.unique(np.concatenate([stratum.keys for s in samples for stratum in s.strata]))
-    recipes = len(samples[0].base)
-    base = np.zeros((recipes, len(samples), len(names)))
-    influence = np.zeros((recipes, len(samples), len(names), len(keys)))
+    base = np.zeros((recipes, len(samples) * within, len(names)))
+    influence = np.zeros((recipes, len(samples) * within, len(names), len(keys)))
     present = np.zeros((len(names), len(keys)), bool)
-    for place, sample in enumerate(samples):
+    for number, sample in enumerate(samples):
+        place = slice(number * within, (number + 1) * within)
         units = [sample.names.index(name) for name in names]
-        base[:, place] = sample.scores.mean(1)[:, units]
+        base[:, place] = sample.scores[..., units]
         for stratum in sample.strata:
-            effect = np.einsum('jb,rsbc->rsjc', sample.weights[units][:, stratum.base], stratum.influence).mean(1)
             at = np.searchsorted(keys, stratum.keys)
-            influence[:, place][:, :, at] += effect
+            effect = np.einsum('jb,rsbc->rsjc', sample.weights[units][:, stratum.base], stratum.influence)
+            influence[:, place][..., at] += effect
             present[:, at] |= sample._present(stratum)[units]
     stratum = Stratum(np.arange(len(names)), influence, keys, present)
     left_out = {name: why for s in samples for name, why in s.left_out.items()}
-    return Sample(base, (stratum,), np.eye(len(names)), tuple(names), np.arange(len(names)), left_out)
+    places = np.arange(len(names))
+    return Sample(base, (stratum,), np.eye(len(names)), tuple(names), places, left_out, within, matched)

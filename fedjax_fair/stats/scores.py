@@ -69,36 +69,32 @@ def auc_ovo(values: np.ndarray, label: np.ndarray) -> Scored:
     """One class against one other, over all ordered pairs of classes present; ``values[..., n, K]``."""
     present = np.unique(label)
     pairs = [(a, b) for a in present for b in present if a != b]
-    return _mean_of((values[..., a], (label == a) | (label == b), label == a) for a, b in pairs)
+    return _mean_of(values, ((values[..., a], (label == a) | (label == b), label == a) for a, b in pairs))
 
 
 def auc_ovr(values: np.ndarray, label: np.ndarray) -> Scored:
     """Every class present against the rest; ``values[..., n, K]``."""
     present = np.unique(label)
     everyone = np.ones(len(label), bool)
-    return _mean_of((values[..., k], everyone, label == k) for k in present if len(present) > 1)
+    return _mean_of(values, ((values[..., k], everyone, label == k) for k in present if len(present) > 1))
 
 
 def auc_multilabel(values: np.ndarray, label: np.ndarray) -> Scored:
     """The mean over the labels that some examples have and others lack; ``values[..., n, K]``, ``label[n, K]``."""
     everyone = np.ones(len(label), bool)
     mixed = [k for k in range(label.shape[-1]) if 0 < label[:, k].sum() < len(label)]
-    return _mean_of((values[..., k], everyone, label[:, k] > 0) for k in mixed)
+    return _mean_of(values, ((values[..., k], everyone, label[:, k] > 0) for k in mixed))
 
 
-def _mean_of(parts: Iterable[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> Scored:
-    """The mean of two-class AUCs, each of one column, its rows and its positives."""
-    scores, influence, count = None, None, 0
+def _mean_of(values: np.ndarray, parts: Iterable[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> Scored:
+    """The mean of two-class AUCs, each of one column of ``values``, its rows and its positives; NaN without parts."""
+    scores, influence, count = np.zeros(values.shape[:-2]), np.zeros(values.shape[:-1]), 0
     for column, rows, positive in parts:
         score, own = auc(column[..., rows], positive[rows])
-        if scores is None or influence is None:
-            scores, influence = np.zeros(score.shape), np.zeros(column.shape)
         scores += score
         influence[..., rows] += own
         count += 1
-    if scores is None or influence is None:
-        return np.array(np.nan), np.array(0.0)
-    return scores / count, influence / count
+    return (scores / count, influence / count) if count else (np.full(scores.shape, np.nan), influence)
 
 
 SCORES: dict[str, Callable[..., Scored]] = {

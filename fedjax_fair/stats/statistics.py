@@ -114,4 +114,6 @@ def statistics_of(sample: Sample) -> dict[str, Statistic]:
     """The statistics that so many units allow, and the score of every unit (``site0``, ``site1``, ...)."""
     count = len(sample.names)
     joint = {name: statistic for name, statistic in STATISTICS.items() if count >= statistic.fewest}
+    if not sample.matched:
+        return joint
     return joint | {f'site{place}': of_unit(j) for j, place in enumerate(sample.kept)}

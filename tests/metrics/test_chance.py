@@ -40,6 +40,9 @@ def test_an_empty_test_set_counts_nowhere():
     assert chance_levels('accuracy', LABELS, mask, [0, 1])['own'] == pytest.approx(3 / 4)
 
 
-def test_an_auc_is_a_half_and_dice_has_no_such_level():
+def test_an_auc_is_a_half_and_dice_that_of_no_foreground():
     assert chance_levels('auc', np.zeros((1, 2, 3)), np.ones((1, 2), bool), [0]) == {'global': 0.5, 'own': 0.5}
-    assert chance_levels('dice', np.zeros((1, 2, 4, 4)), np.ones((1, 2), bool), [0]) is None
+    masks = np.zeros((1, 2, 4, 4), int)
+    masks[0, 1, 0, 0] = 1  # one of two images has foreground
+    assert chance_levels('dice', masks, np.ones((1, 2), bool), [0]) == {'global': 0.5, 'own': 0.5}
+    assert chance_levels('dice_with_background', masks, np.ones((1, 2), bool), [0]) is None

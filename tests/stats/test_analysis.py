@@ -74,6 +74,14 @@ def test_mistakes_in_arguments_are_one_line(right):
         stats.analyse(right, SITE, PATIENT, score='auc')
     with pytest.raises(UserError, match='differ in length: 47, 48, 48'):
         stats.analyse(right, SITE[1:], PATIENT, score='accuracy')
+    with pytest.raises(UserError, match='label and values differ in length: 3, 48'):
+        stats.analyse(right, SITE, PATIENT, score='balanced_accuracy', label=[0, 1, 0])
+    with pytest.raises(UserError, match=r'values must be \[recipes, seeds, examples\].*, not \[48\]'):
+        stats.analyse(right[0, 0], SITE, PATIENT, score='accuracy')
+    with pytest.raises(UserError, match='delta=0 must be above 0'):
+        stats.analyse(right, SITE, PATIENT, score='accuracy', delta=0)
+    with pytest.raises(UserError, match='patient must be whole numbers'):
+        stats.analyse(right, SITE, PATIENT.astype(str), score='accuracy')
 
 
 @pytest.mark.parametrize('score', ['auc_ovo', 'auc_ovr', 'auc_multilabel'])
@@ -88,6 +96,32 @@ def test_influences_are_the_derivative_of_a_weighted_score(score):
     moved = np.array(without) - whole
     assert np.corrcoef(moved, -influence)[0, 1] > 0.999
     np.testing.assert_allclose(moved, -influence, atol=2e-3)
+
+
+def test_equal_differences_are_equal_whatever_rounding_says():
+    """The same difference in both seeds: what patients do to one seed stands in for the variance of seeds."""
+    right = np.random.default_rng(4).random((2, 2, len(SITE))) < 0.7
+    right[1] = right[0]
+    right[0, 0, 5], right[1, 0, 5] = True, False  # one image in one seed,
+    right[0, 1, 40], right[1, 1, 40] = True, False  # another one in the other
+    found = stats.analyse(right, SITE, PATIENT, score='accuracy')
+    np.testing.assert_allclose(found['avg'][0] - found['avg'][1], 1 / 48)
+    assert found['avg_pair_a'] > 1e-6 and found['avg_pair_verdict'].tolist() == ['undecided']
+
+
+def test_sites_of_one_class_are_left_out_of_every_auc():
+    rng = np.random.default_rng(0)
+    site, patient = np.repeat([0, 1], 12), np.arange(24)
+    label = np.where(site == 0, np.arange(24) % 3, 1)
+    for score, truth in (('auc_ovo', label), ('auc_ovr', label), ('auc_multilabel', np.eye(3, dtype=int)[label])):
+        found = stats.analyse(rng.random((2, 2, 24, 3)), site, patient, score=score, label=truth)
+        assert found['site_score'].shape == (2, 2, 1)
+
+
+def test_a_recipe_without_any_score_leaves_the_others_their_verdicts(right):
+    four = np.concatenate([right, np.zeros_like(right[:1])])
+    p = stats.analyse(four, SITE, PATIENT, score='accuracy')['jain_pair_p']
+    assert np.isfinite(p[:2]).all()
 
 
 def test_one_seed_speaks_of_its_models_alone(right):
@@ -175,12 +209,13 @@ def test_sites_that_share_patients_are_one_stratum():
 def test_data_seeds_are_the_seeds_of_a_joined_sample(right):
     one, two = sample_of(right[:, :2]), sample_of(right[:, 2:])
     both = joined([one, two])
-    assert both.base.shape == (3, 2, 4)
-    np.testing.assert_allclose(both.scores[:, 1], two.scores.mean(1))
     np.testing.assert_allclose(both.clusters, one.clusters)
-    found = stats.analyse_sample(both).outcomes['avg']
-    np.testing.assert_allclose(found.pairs.df_a, 1)
     assert both.separate
+    found, alone = stats.analyse_sample(both).outcomes, [stats.analyse_sample(s).outcomes for s in (one, two)]
+    for name in ('avg', 'spread2', 'worst', 'gap'):  # means over seeds of every statistic, not statistics of means
+        np.testing.assert_allclose(found[name].values, np.stack([o[name].values.mean(1) for o in alone], 1))
+        np.testing.assert_allclose(found[name].pairs.df_a, 1)
+    assert 'site0' in found and 'site0' not in stats.analyse_sample(joined([one, two], matched=False)).outcomes
 
 
 def test_seeds_and_patients_that_would_decide():
