@@ -189,12 +189,13 @@ def _columns(found: Findings) -> list[Column]:
         columns.insert(0, _of_runs(found, Column(VALIDATION, 'high', 1, about, _none, primary=True), _validation))
     elif len(found.runs) > 1:
         columns += [_against(found, key) for key in ('avg', 'spread') if key in found.measures]
+    columns += _beside(found)
     if len(found.sites) <= MOST_SITES:
         columns += [_level(found, f'site:{one.name}') for one in found.sites]
     clients = 'client_' if 'client_worst10' in found.measures else ''
     columns += [_level(found, clients + key) for key in ('spread', 'worst10') if _is_more(found, clients + key)]
     columns.append(_of_runs(found, Column('loss', 'low', 3, 'mean test loss', _none), _statistic('loss', scale=1.0)))
-    return [*columns, *_beside(found), *_other_models(found, score), *_costs(found)]
+    return [*columns, *_other_models(found, score), *_costs(found)]
 
 
 def _beside(found: Findings) -> list[Column]:

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 
 from fedjax_fair.core import Algorithm, Cohort, FedState, Local, build
 from fedjax_fair.core.client_map import ClientMap, client_mesh
+from fedjax_fair.core.platform import on_cpu
 from fedjax_fair.core.types import Array
 from fedjax_fair.data.federation import cohort_of
 from fedjax_fair.methods import defaults, make_methods
@@ -30,6 +31,11 @@ SOME = (0, 1, 2, 3, NOBODY, NOBODY)
 NUMBERS = itertools.count()
 
 
+def _jit(fn: Callable) -> Callable:
+    """Compiled without optimisation on CPU: these programs are large, and run a few times on tiny arrays."""
+    return jax.jit(fn, compiler_options={'xla_backend_optimization_level': '0'} if on_cpu() else None)
+
+
 class Lab:
     """The compiled programs of one recipe and memoised runs of them; float hyper-parameters are traced."""
 
@@ -38,9 +44,10 @@ class Lab:
         every = {f'{part}.{key}': value for part in recipe.split('+') for key, value in defaults(part).items()}
         self.hyper = {k: v for k, v in (every | self.fixed).items() if isinstance(v, float)}
         self.data = IMAGES.arrays()
-        self.round = jax.jit(chex.assert_max_traces(self._traced(), n=1))
-        self.static = jax.jit(self._static(ClientMap(2, client_mesh(min(2, jax.local_device_count())))))
-        self.lanes = jax.jit(jax.vmap(self._traced(), (0, 0, None, 0)))
+        self.round = _jit(chex.assert_max_traces(self._traced(), n=1))
+        self.spread = ClientMap(2, client_mesh(min(2, jax.local_device_count())))
+        self.static = _jit(self._static(self.spread))
+        self.lanes = _jit(jax.vmap(self._traced(), (0, 0, None, 0)))
 
     def algorithm(self, hyper: Mapping[str, Any] | None = None, client_map: ClientMap = ClientMap()) -> Algorithm:
         """The recipe as an algorithm of the tiny federation."""

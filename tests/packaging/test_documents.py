@@ -94,8 +94,8 @@ def check_study(module: str, words: list[str], monkeypatch) -> None:
     """Let a study's program parse its flags, and stop it there."""
     parsed = []
 
-    def run(program, argv, flags_parser):
-        parsed.append(flags_parser(argv))
+    def run(program, argv=None, flags_parser=None):
+        parsed.append(flags_parser(argv) if flags_parser else flags.FLAGS(sys.argv))
 
     monkeypatch.setattr(app, 'run', run)
     monkeypatch.setattr(sys, 'argv', [module, *words])

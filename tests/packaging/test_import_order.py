@@ -13,7 +13,7 @@ import fedjax_fair
 
 ROOT = pathlib.Path(fedjax_fair.__file__).parent
 LAYERS = (
-    {'errors', 'cache_folder'},
+    {'errors', 'cache_folder', 'ranges'},
     {'options'},
     {'registry', 'stats'},
     {'core', 'plugins'},
