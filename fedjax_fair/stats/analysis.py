@@ -149,12 +149,7 @@ def analyse(
     """
     values, site, patient = np.asarray(values), np.asarray(site), np.asarray(patient)
     label = None if label is None else np.asarray(label)
-    if values.ndim not in (3, 4) or not values.size:
-        raise UserError(f'`values` must be [recipes, seeds, examples] or have one axis more, not {list(values.shape)}')
-    if not isinstance(delta, Mapping) and not delta > 0:
-        raise UserError(f'`delta`={delta} must be above 0')
-    if patient.dtype.kind not in 'iu':
-        raise UserError(f'`patient` must be whole numbers, not {patient.dtype}')
+    _check_arguments(values, patient, delta)
     name, function = score_function(score, values, label)
     own_models = values.ndim == 4 and name not in MATRIX_SCORES
     examples = values.shape[2] if name in MATRIX_SCORES else values.shape[-1]
@@ -180,6 +175,15 @@ def analyse(
         found['example_influence'] = np.concatenate([base.influence for base in bases], -1)
     found['clusters'] = np.array([len(np.unique(cluster[own])) for own in rows])
     return found
+
+
+def _check_arguments(values: np.ndarray, patient: np.ndarray, delta: float | Mapping[str, float]) -> None:
+    if values.ndim not in (3, 4) or not values.size:
+        raise UserError(f'`values` must be [recipes, seeds, examples] or have one axis more, not {list(values.shape)}')
+    if not isinstance(delta, Mapping) and not delta > 0:
+        raise UserError(f'`delta`={delta} must be above 0')
+    if patient.dtype.kind not in 'iu':
+        raise UserError(f'`patient` must be whole numbers, not {patient.dtype}')
 
 
 def _keys(site: np.ndarray, patient: np.ndarray) -> np.ndarray:
