@@ -92,9 +92,7 @@ def build(
         raise UserError(f'server_opt is given, but {owner.name} brings its own')
     optimizer = owner.server_opt if owner is not None else server_opt or optax.scale(-1.0)
     facts |= {'client_map': client_map.describe(), 'stacked': needs_stack(spec.methods)}
-    facts['serves'] = next((m.name for m in spec.methods if m.serve is not None), None)
-    facts['methods'] = tuple(m.name for m in spec.methods)
-    facts['headline'] = 'deployed' if personalises(spec.methods) else 'global'
+    facts |= _facts_of(spec.methods)
 
     def init(rng: Array, start: dict | None = None, rows: int | None = None) -> FedState:
         count = spec.run.num_clients if rows is None else rows
@@ -115,6 +113,14 @@ def build(
 def needs_stack(methods: Sequence[Method]) -> bool:
     """Whether any method must see all updates at once."""
     return any(m.needs_all or m.revise is not None or m.reduce is not None for m in methods)
+
+
+def _facts_of(methods: Sequence[Method]) -> dict[str, Any]:
+    return {
+        'serves': next((m.name for m in methods if m.serve is not None), None),
+        'methods': tuple(m.name for m in methods),
+        'headline': 'deployed' if personalises(methods) else 'global',
+    }
 
 
 def _specify(

@@ -110,8 +110,7 @@ def sweep(
     chunk = chunk or lanes_at_once(program, lanes)
     pieces = [_run(program, piece, federation, stops, kind, score) for piece in _pieces(lanes, chunk)]
     history = {name: np.concatenate([piece[name] for piece in pieces], axis=1) for name in pieces[0]}
-    shape = (len(points), len(seeds))
-    total = len(points) * len(seeds)
+    shape, total = (len(points), len(seeds)), len(points) * len(seeds)
     history = {n: v[:, :total].reshape(len(stops), *shape, *v.shape[2:]) for n, v in history.items()}
     return Sweep(points, tuple(seeds), stops, history)
 
