@@ -3,7 +3,7 @@
 One cheap recipe is trained with 400 seeds. They form 80 groups of five seeds, and these 40 pairs, in the order of the
 seeds. Whoever calls one group of a pair better is wrong::
 
-    python -m experiments.calibration.null_comparison --out=runs/null
+    python -m experiments.calibration.null_comparison --folder=runs/null
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def judged(kept: results.Predictions) -> dict[str, list[bool]]:
 
 def main(_: list[str]) -> None:
     """Train, judge all pairs and write the rates."""
-    out = pathlib.Path(flags.FLAGS.out)
+    out = pathlib.Path(flags.FLAGS.folder)
     run(CONFIG, out, resume=(out / results.CONFIG).exists())
     lines = {}
     for name, wrong in judged(results.predictions(out)).items():
@@ -93,5 +93,5 @@ def main(_: list[str]) -> None:
 
 
 if __name__ == '__main__':
-    flags.DEFINE_string('out', 'runs/null', 'where the run and its rates go')
+    flags.DEFINE_string('folder', 'runs/null', 'where the run and its rates go')
     app.run(main)
