@@ -27,8 +27,8 @@ test-long: $(READY)  ## What does not fit into `make test`.
 bench: $(READY)  ## Speed beside other simulators, each in an environment of its own.
 	$(BIN)/python -m benchmarks.peers.compare
 
-bench-engine: $(READY)  ## What recipes, growth, sweeps, convolutions, networks and single methods cost.
-	for part in recipes sweeps grid tilts growth convolution models amplitude fedheal principal streaming statistics; do $(BIN)/python -m benchmarks.engine.$$part || exit 1; done
+bench-engine: $(READY)  ## What recipes, growth, sweeps, convolutions, networks, checkpoints and single methods cost.
+	for part in recipes sweeps grid tilts determinism growth convolution models amplitude fedheal principal streaming checksums statistics; do $(BIN)/python -m benchmarks.engine.$$part || exit 1; done
 
 check: $(READY)  ## Lint, formatting and types.
 	$(BIN)/ruff check .

@@ -9,6 +9,7 @@ import pathlib
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,9 +20,12 @@ from fedjax_fair.cli import program
 from fedjax_fair.data import SOURCES, Federation
 from fedjax_fair.data.paths import named_paths
 from fedjax_fair.errors import UserError
+from fedjax_fair.escaping import as_markdown
 from fedjax_fair.methods import RECIPES, make_methods
 from fedjax_fair.options import Option, not_one_of
+from fedjax_fair.publishing import publish
 from fedjax_fair.training import Config, checked, load_federation, run, use_compilation_cache, use_host_devices
+from fedjax_fair.training.writer_lock import writing
 from fedjax_fair.viz import save
 
 if TYPE_CHECKING:
@@ -29,6 +33,7 @@ if TYPE_CHECKING:
 
 EXAMPLES_AT_ONCE = 1024  # examples that are read at once
 Cell = tuple[float, float]  # mean and standard deviation
+Evidence = Mapping[str, Mapping[str, Any]]  # entries of experiments.evidence by a name
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,8 +52,11 @@ class Study:
         return dataclasses.replace(self, config=self.config.changed(**changes))
 
     def settings(self, recipe: str, hyper: Mapping[str, Any] | None = None, **changes: Any) -> Config:
-        """Those of one recipe: the hyper-parameters a table asks for, overruled by the user's for any of its parts."""
-        parts = recipe.split('+')
+        """Those of one recipe: the hyper-parameters a table asks for, overruled by the user's for any of its parts.
+
+        Options of augmentations and of the sampler apply to every recipe.
+        """
+        parts = [*recipe.split('+'), *self.config.tools]
         asked = {name: value for name, value in self.config.hyper.items() if name.partition('.')[0] in parts}
         return self.config.changed(recipe=recipe, hyper={**(hyper or {}), **asked}, **changes)
 
@@ -65,24 +73,40 @@ class Study:
         return [folder / results.point_name(point) if point else folder for point in points]
 
     def table(
-        self, name: str, head: Sequence[str], rows: Sequence[Sequence[str]], note: str, numbers: Any, data: Any = None
+        self,
+        name: str,
+        head: Sequence[str],
+        rows: Sequence[Sequence[str]],
+        note: str,
+        numbers: Any,
+        data: Any = None,
+        evidence: Evidence = MappingProxyType({}),
     ) -> None:
         """Print a table with a note under it and keep both, with the numbers and all that is needed to repeat them.
 
-        ``data`` says which images these were where columns differ; else they are those of the study.
+        ``data`` says which images these were where columns differ; else they are those of the study. ``evidence`` are
+        entries of :mod:`experiments.evidence` by a name; their differences are a table of their own.
         """
-        self.write(name, [*markdown(head, rows), '', note], numbers, data)
+        self.write(name, [*markdown(head, rows), '', note, *differences(evidence)], numbers, data, evidence)
 
-    def write(self, name: str, lines: Sequence[str], numbers: Any, data: Any = None) -> None:
+    def write(
+        self,
+        name: str,
+        lines: Sequence[str],
+        numbers: Any,
+        data: Any = None,
+        evidence: Evidence = MappingProxyType({}),
+    ) -> None:
         """Print lines and keep them, as :meth:`table` does."""
         text = '\n'.join(lines) + '\n'
         print(text)
-        (self.out / f'{name}.md').write_text(text)
+        publish(self.out / f'{name}.md', text)
         words = ' '.join(map(without_folders, sys.argv[1:]))
         command = f'python -m {getattr(sys.modules["__main__"].__spec__, "name", "?")} {words}'
         facts = {'command': command, 'commit': results.git_commit(), 'versions': results.versions()}
         record = {
             'numbers': numbers,
+            'evidence': dict(evidence),
             'data': self.data() if data is None else data,
             'settings': portable(dataclasses.asdict(self.config)),
             **facts,
@@ -175,6 +199,7 @@ def cell(value: Cell) -> str:
 
 def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """A table with aligned columns."""
+    head, *rows = ([as_markdown(text) for text in line] for line in (head, *rows))
     widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
 
     def line(cells: Sequence[str]) -> str:
@@ -183,8 +208,30 @@ def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     return [line(head), line(['-' * w for w in widths]), *map(line, rows)]
 
 
-def known_hyper(given: Mapping[str, str]) -> dict[str, Any]:
+def differences(evidence: Evidence) -> list[str]:
+    """Every difference with a baseline, its 95 % interval and its verdict, as a table with a note."""
+    lines = []
+    for title, entry in evidence.items():
+        measures = entry['measures']
+        names = list(dict.fromkeys(name for one in measures.values() for name in one['differences']))
+        rows = [[name, *(_difference(one['differences'].get(name)) for one in measures.values())] for name in names]
+        seeds = f'{len(entry["seeds"])} seeds; intervals count {entry["counts"]}'
+        told = f'{title}: minus {entry["baseline"]}, with 95 % intervals ({seeds}).'
+        more = [f'- {key}: {one["about"]}' for key, one in measures.items()] + [f'- {one}' for one in entry['notes']]
+        lines += ['', told, '', *markdown(['', *measures], rows), '', *more]
+    return lines
+
+
+def _difference(found: Mapping[str, Any] | None) -> str:
+    if found is None:
+        return ''
+    return f'{found["estimate"]:+.2f} [{found["lo"]:.2f}, {found["hi"]:.2f}] {found["verdict"]}'
+
+
+def known_hyper(given: Mapping[str, str], config: Config = Config()) -> dict[str, Any]:
     """Hyper-parameters for any recipe that has their part, in the order of names and with the types of the defaults.
+
+    Options of the augmentations and the sampler of ``config`` are among them.
 
     >>> known_hyper({'qffl.q': '0.5', 'fedheal.semantics': 'paper'})
     {'fedheal.semantics': 'paper', 'qffl.q': 0.5}
@@ -192,12 +239,22 @@ def known_hyper(given: Mapping[str, str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for part in sorted({name.partition('.')[0] for name in given}):
         own = {name: given[name] for name in sorted(given) if name.partition('.')[0] == part}
+        if part in config.tools:
+            found |= checked(config.changed(hyper=own)).hyper
+            continue
         if part not in RECIPES:
             name, value = next(iter(own.items()))
             raise UserError(f'`{name}`={value}: {part!r} {not_one_of(part, RECIPES)}')
         make_methods(part, own)
         found |= checked(Config(recipe=part, hyper=own)).hyper
     return found
+
+
+def show_part(shows: Mapping[str, Callable[[Study], None]], choice: str, study: Study) -> None:
+    """Make one table or figure of a study, alone in its folder."""
+    with writing(study.out):
+        study.data()  # a mistake in the data shows before the first run
+        shows[choice](study)
 
 
 def main(
@@ -222,16 +279,16 @@ def main(
         return [f'--config={here / preset.check([preset.default, *given][-1])}.flags', *words]
 
     def show(config: Config, hyper: Mapping[str, str], values: flags.FlagValues) -> None:
+        """Check the settings, read the data, then make the table or figure."""
         chosen = values[name].value
         if chosen is None:
             raise UserError(f'`{name}` is needed; choose one of {", ".join(shows)}')
-        config = dataclasses.replace(checked(config), hyper=known_hyper(hyper))
-        use_host_devices(config.devices)
+        config = dataclasses.replace(checked(config), hyper=known_hyper(hyper, config))
+        use_host_devices(config.devices, config.deterministic)
         use_compilation_cache()
         out = pathlib.Path(values.out or f'runs/{here.name}-{values.preset}')
-        study = arrange(Study(config, out, values.quiet), chosen)
-        study.data()  # a mistake in the data shows before the first run
-        out.mkdir(parents=True, exist_ok=True)
-        shows[chosen](study)
+        if values.overwrite:
+            raise UserError(f'`overwrite`: a study goes on with the runs it finds in `out`={out}; name another `out`')
+        show_part(shows, chosen, arrange(Study(config, out, values.quiet), chosen))
 
     program(show, [preset, choice], with_preset)

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import re
 
+from fedjax_fair.escaping import visible
+
 OPTION = re.compile(r'`([A-Za-z_][\w.]*)`')
 WORD = re.compile(r"(?<==)'([^']*)'")  # a word that is given to an option
 WORDS = re.compile(r"(?<=is not one of )'[^']*'(?:, '[^']*')*")
+
+LINES = re.compile(r'\s*[\r\n]\s*')  # ends of lines, from names or from what other libraries say
 
 
 class OneLine(Exception):
@@ -23,8 +27,8 @@ class OneLine(Exception):
     """
 
     def __init__(self, message: str):
-        self.message = message
-        super().__init__(OPTION.sub(r'\1', message))
+        self.message = visible(LINES.sub(' ', message))  # names in it may hold what a terminal obeys
+        super().__init__(OPTION.sub(r'\1', self.message))
 
     def with_flags(self) -> str:
         """The message as the command line shows it: options are flags."""

@@ -19,6 +19,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 from fedjax_fair.errors import UserError
 from fedjax_fair.ranges import (  # noqa: F401 (factories take them from here)
+    AnyNumber,
     Count,
     Decay,
     NonNegative,
@@ -29,6 +30,7 @@ from fedjax_fair.ranges import (  # noqa: F401 (factories take them from here)
     above,
     at_least,
     between,
+    fits_float32,
     search,
     search_among,
 )
@@ -61,7 +63,15 @@ class Option(NamedTuple):
     search: Search | None = None
 
     def parse(self, text: str, label: str | None = None) -> Any:
-        """The value that a text from the command line means; ``label`` names the option in error messages.
+        """The value that a text from the command line means, after refusing one that is not allowed.
+
+        ``label`` names the option in error messages.
+        """
+        value = self.read(text, label)
+        return value if value is None else self.check(value, label)
+
+    def read(self, text: str, label: str | None = None) -> Any:
+        """The value that a text means; whether it is allowed is not asked.
 
         An empty text means None where that is the default.
         """
@@ -69,11 +79,10 @@ class Option(NamedTuple):
             return None
         parser = _PARSERS.get(self.kind, str)
         try:
-            value = parser(text)
+            return parser(text)
         except ValueError:
             quoted = _quoted(label or self.name)
             raise UserError(f'{quoted}={text}: expected {_EXPECTED[self.kind]}{self._example()}') from None
-        return self.check(value, label)
 
     def check(self, value: Any, label: str | None = None) -> Any:
         """The value, after refusing one that is not allowed; a traced number cannot be looked at."""
@@ -83,14 +92,27 @@ class Option(NamedTuple):
         if value is not self.default and not _is_of_kind(value, self.kind):
             raise UserError(f'{label}={value!r}: expected {_EXPECTED[self.kind]}{self._example()}')
         for number in map(_known, value if isinstance(value, tuple | list) else (value,)):
-            if isinstance(number, numbers.Real) and not isinstance(number, bool):
-                if isinstance(number, float) and not math.isfinite(number):
-                    raise UserError(f'{label}={_shown(value)} must be a finite number')
-                if self.range is not None and number not in self.range:
-                    raise UserError(f'{label}={_shown(value)} must be {self.range}')
-                if self.kind is int and (self.range is None or self.range.high is None) and float(number) > LARGEST:
-                    raise UserError(f'{label}={value} must be at most {LARGEST}')
+            is_number = isinstance(number, numbers.Real) and not isinstance(number, bool)
+            if is_number and (wrong := self._wrong(number)):
+                raise UserError(f'{label}={_shown(value)} {wrong}')
         return value
+
+    def _wrong(self, number: Any) -> str:
+        """What is wrong with a number; nothing where it is allowed."""
+        if isinstance(number, float) and not math.isfinite(number):
+            return 'must be a finite number'
+        if self.range is not None and number not in self.range:
+            return f'must be {self.range}'
+        if self.kind is float and not fits_float32(number):
+            return f'is {"0" if abs(number) < 1 else "infinite"} in the 32 bits of float32'
+        return f'must be at most {LARGEST}' if number > LARGEST and self._is_count else ''
+
+    @property
+    def _is_count(self) -> bool:
+        """Whether this is a whole number, or several, without an upper bound of their own."""
+        if self.range is None:
+            return self.kind is int
+        return self.kind in (int, tuple[int, ...]) and self.range.high is None
 
     def check_search(self, label: str | None = None) -> None:
         """Refuse a search space of an option that is no float, or with values that the option may not have."""
@@ -146,8 +168,25 @@ def _flag(text: str) -> bool:
     return text.lower() == 'true'
 
 
+def whole_number(text: str) -> int:
+    """The whole number that a user wrote; anything else is a ValueError."""
+    return int(_plain_digits(text))
+
+
+def number(text: str) -> float:
+    """The number that a user wrote; anything else is a ValueError."""
+    return float(_plain_digits(text))
+
+
+def _plain_digits(text: str) -> str:
+    """Python also reads 0_1, which is 1, and the digits of all scripts: here they are slips of the keyboard."""
+    if '_' in text or not text.isascii():
+        raise ValueError(text)
+    return text
+
+
 def _whole_numbers(text: str) -> tuple[int, ...]:
-    numbers = tuple(int(part) for part in re.split('[x,]', text) if part)
+    numbers = tuple(whole_number(part) for part in re.split('[x,]', text) if part)
     if text and not numbers:  # separators alone
         raise ValueError(text)
     return numbers
@@ -155,11 +194,11 @@ def _whole_numbers(text: str) -> tuple[int, ...]:
 
 _PARSERS: dict[Any, Callable[[str], Any]] = {
     bool: _flag,
-    int: int,
-    float: float,
+    int: whole_number,
+    float: number,
     tuple[int, ...]: _whole_numbers,
 }
-KINDS = (*_PARSERS, str, Any)  # Any: a value that only Python gives
+OPTION_TYPES = (*_PARSERS, str, Any)  # Any: a value that only Python gives
 _EXPECTED = {
     bool: 'true or false',
     int: 'a whole number',

@@ -150,6 +150,8 @@ def _load_file(path: pathlib.Path) -> Plugin:
 def _load_module(name: str, where: str) -> Plugin:
     if name in _loaded:
         return _loaded[name]
+    if not all(part.isidentifier() for part in name.split('.')):
+        raise UserError(f'{where}: no such module; a file is written with .py at its end')
     try:
         with _origin(name):
             made = importlib.import_module(name)

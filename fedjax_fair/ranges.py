@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 
 class Range(NamedTuple):
@@ -15,8 +15,8 @@ class Range(NamedTuple):
     below: bool = False  # the upper bound itself is not allowed
 
     def __contains__(self, value: object) -> bool:
-        number = float(value)  # type: ignore[arg-type]
-        if math.isnan(number) or (self.low is not None and (number <= self.low if self.above else number < self.low)):
+        number: Any = value  # as it is: a whole number may be too large for a float
+        if number != number or (self.low is not None and (number <= self.low if self.above else number < self.low)):
             return False
         return self.high is None or (number < self.high if self.below else number <= self.high)
 
@@ -24,6 +24,18 @@ class Range(NamedTuple):
         low = None if self.low is None else f'{"above" if self.above else "at least"} {_written(self.low)}'
         high = None if self.high is None else f'{"below" if self.below else "at most"} {_written(self.high)}'
         return ' and '.join(bound for bound in (low, high) if bound)
+
+
+SMALLEST, LARGEST = 2.0**-126, (2 - 2.0**-23) * 2.0**127  # in size, of the numbers that devices compute with
+
+
+def fits_float32(number: float) -> bool:
+    """Whether a number is still one in 32 bits: smaller ones vanish, larger ones are infinite.
+
+    >>> fits_float32(0.1), fits_float32(0), fits_float32(1e-320), fits_float32(1e39), fits_float32(math.nan)
+    (True, True, False, False, False)
+    """
+    return number == 0 or SMALLEST <= abs(number) <= LARGEST
 
 
 def _written(bound: float) -> str:
@@ -49,6 +61,7 @@ def between(low: float, high: float) -> Range:
     return Range(low, high)
 
 
+AnyNumber = Annotated[float, Range()]  # of either sign: a tilt, for instance
 NonNegative = Annotated[float, at_least(0)]
 Positive = Annotated[float, above(0)]
 Share = Annotated[float, between(0, 1)]
@@ -93,6 +106,6 @@ def search(low: float, high: float, log: bool = False) -> Search:
 
 def search_among(*values: float) -> Search:
     """Tuning tries these values, all equally likely."""
-    if not values or len(set(values)) < len(values):
-        raise ValueError(f'search_among{values} needs one or more different values')
+    if not values or len(set(values)) < len(values) or not all(map(math.isfinite, values)):
+        raise ValueError(f'search_among{values} needs one or more different, finite values')
     return Search(float(min(values)), float(max(values)), among=tuple(map(float, values)))

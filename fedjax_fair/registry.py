@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from typing import Any, NamedTuple, TypeVar
 
 from fedjax_fair.errors import UserError
-from fedjax_fair.options import KINDS, Factory, Option, not_one_of, options_of, resolve
+from fedjax_fair.options import OPTION_TYPES, Factory, Option, not_one_of, options_of, resolve
 
 F = TypeVar('F', bound=Factory)
 
@@ -113,8 +113,8 @@ class Registry(MutableMapping[str, Factory]):
             raise UserError(f'{origin} registers {self.kind} {name!r}, which {old.origin} has registered')
         options = options_of(factory)
         for option in options.values():
-            if option.kind not in KINDS:
-                known = ', '.join(inspect.formatannotation(kind) for kind in KINDS if kind is not Any)
+            if option.kind not in OPTION_TYPES:
+                known = ', '.join(inspect.formatannotation(kind) for kind in OPTION_TYPES if kind is not Any)
                 kind = inspect.formatannotation(option.kind)
                 raise UserError(f'{self.kind} {name}: {name}.{option.name} is of type {kind}; options are of {known}')
             option.check_search(f'{name}.{option.name}')

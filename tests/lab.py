@@ -5,6 +5,9 @@ from __future__ import annotations
 import functools
 import pathlib
 
+import jax
+import numpy as np
+
 from fedjax_fair.core import Algorithm, build
 from fedjax_fair.core.client_map import ClientMap
 from fedjax_fair.methods import make_methods
@@ -24,6 +27,7 @@ __all__ = [
     'algorithm',
     'assert_close',
     'assert_same',
+    'assert_same_bytes',
     'lab',
 ]
 
@@ -49,6 +53,13 @@ def algorithm(recipe: str, hyper=None, client_map=ClientMap(), local=LOCAL, roun
         local=local,
         rounds=rounds,
         client_map=client_map,
+    )
+
+
+def assert_same_bytes(a, b) -> None:
+    """All leaves are equal bit for bit, the signs of zeros included."""
+    assert_same(
+        *(jax.tree.map(lambda leaf: np.frombuffer(leaf.tobytes(), np.uint8), jax.device_get(t)) for t in (a, b))
     )
 
 

@@ -7,8 +7,6 @@ longer measured; one kind goes on measuring it.
 
 from __future__ import annotations
 
-import argparse
-import pathlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -16,8 +14,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from benchmarks.engine.session import RESULTS, in_turn, page, write
-from benchmarks.peers.report import machine, table
+from benchmarks.engine.session import in_turn, page, program
+from benchmarks.peers.report import table
 from fedjax_fair.core import Local, build
 from fedjax_fair.data.federation import Examples, cohort_of
 from fedjax_fair.methods import make_methods
@@ -71,6 +69,11 @@ def _round(point: Mapping[str, Any], kind: str, data: Examples, sizes: np.ndarra
     return go
 
 
+def measure_all() -> dict[str, Any]:
+    """Every point."""
+    return {'points': [{**point, 'seconds': measure(point)} for point in POINTS]}
+
+
 def as_markdown(found: Mapping[str, Any]) -> str:
     """One line per network."""
     about = f'One client, a step of gradient descent; the fastest of {TURNS} rounds in turn'
@@ -85,14 +88,5 @@ def _row(point: Mapping[str, Any]) -> list[str]:
     return [*cells, *(f'{1000 * times[kind]:.2f}' for kind in NORMALISATIONS), *extra]
 
 
-def main() -> None:
-    """Measure and write ``results/amplitude.json`` and ``.md``."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument('--out', type=pathlib.Path, default=RESULTS)
-    out = parser.parse_args().out
-    found = {'machine': machine(), 'points': [{**point, 'seconds': measure(point)} for point in POINTS]}
-    write(out, 'amplitude', found, as_markdown(found))
-
-
 if __name__ == '__main__':
-    main()
+    program('amplitude', __doc__, measure_all, as_markdown)

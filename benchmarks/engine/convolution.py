@@ -6,8 +6,6 @@
 
 from __future__ import annotations
 
-import argparse
-import pathlib
 import statistics
 import time
 from collections.abc import Mapping
@@ -15,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.engine.session import RESULTS, Session, page, write
-from benchmarks.peers.report import machine, table
+from benchmarks.engine.session import Session, page, program
+from benchmarks.peers.report import table
 from fedjax_fair.training.config import Config
 from fedjax_fair.training.devices import use_host_devices
 
@@ -36,6 +34,12 @@ def measure(conv: str, rounds: int, seeds: int) -> dict[str, Any]:
     return {'curve': curve, 'seconds': time.perf_counter() - start}
 
 
+def measure_all(rounds: int, seeds: int, convs: str) -> dict[str, Any]:
+    """Every way to convolve of those joined by commas."""
+    use_host_devices(None)
+    return {'convolutions': {conv: measure(conv, rounds, seeds) for conv in convs.split(',')}}
+
+
 def as_markdown(found: Mapping[str, Any]) -> str:
     """Accuracies after the last round and along the way."""
     about = (
@@ -53,20 +57,5 @@ def _row(conv: str, point: Mapping[str, Any]) -> list[str]:
     return [conv, str(point['round']), *spread, ', '.join(f'{v:.1f}' for v in values)]
 
 
-def main() -> None:
-    """Measure and write ``results/convolution.json`` and ``.md``."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument('--rounds', type=int, default=16)
-    parser.add_argument('--seeds', type=int, default=4)
-    parser.add_argument('--convs', nargs='+', default=['auto', 'patches'])
-    parser.add_argument('--out', type=pathlib.Path, default=RESULTS)
-    args = parser.parse_args()
-    host = machine()
-    use_host_devices(None)
-    runs = {conv: measure(conv, args.rounds, args.seeds) for conv in args.convs}
-    found = {'machine': host, 'rounds': args.rounds, 'seeds': args.seeds, 'convolutions': runs}
-    write(args.out, 'convolution', found, as_markdown(found))
-
-
 if __name__ == '__main__':
-    main()
+    program('convolution', __doc__, measure_all, as_markdown, rounds=16, seeds=4, convs='auto,patches')

@@ -5,9 +5,7 @@
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
-import pathlib
 import statistics
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -15,8 +13,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from benchmarks.engine.session import RESULTS, Session, in_turn, page, write
-from benchmarks.peers.report import machine, table
+from benchmarks.engine.session import Session, in_turn, page, program
+from benchmarks.peers.report import table
 from fedjax_fair.core import tree
 from fedjax_fair.methods import make_methods
 from fedjax_fair.testing import scripted_rounds
@@ -59,6 +57,12 @@ def measure(model: str, rounds: int) -> dict[str, Any]:
     }
 
 
+def measure_all(rounds: int) -> dict[str, Any]:
+    """Every network."""
+    use_host_devices(None)
+    return {'models': {model: measure(model, rounds) for model in MODELS}}
+
+
 def as_markdown(found: Mapping[str, Any]) -> str:
     """One table for all networks."""
     rows = []
@@ -73,18 +77,5 @@ def as_markdown(found: Mapping[str, Any]) -> str:
     return page('What FedHEAL costs', about, found, table(('job', 'what', 'min', 'median'), rows))
 
 
-def main() -> None:
-    """Measure and write ``results/fedheal.json`` and ``.md``."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument('--rounds', type=int, default=15)
-    parser.add_argument('--out', type=pathlib.Path, default=RESULTS)
-    args = parser.parse_args()
-    host = machine()
-    use_host_devices(None)
-    models = {model: measure(model, args.rounds) for model in MODELS}
-    found = {'machine': host, 'rounds': args.rounds, 'models': models}
-    write(args.out, 'fedheal', found, as_markdown(found))
-
-
 if __name__ == '__main__':
-    main()
+    program('fedheal', __doc__, measure_all, as_markdown, rounds=15)

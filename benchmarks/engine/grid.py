@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import pathlib
 import tempfile
@@ -14,8 +13,8 @@ from typing import Any
 
 import jax
 
-from benchmarks.engine.session import RESULTS, page, write
-from benchmarks.peers.report import machine, table
+from benchmarks.engine.session import page, program
+from benchmarks.peers.report import table
 from fedjax_fair.training import Config, run, use_host_devices
 
 VALUES, SEEDS = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0), (0, 1, 2)
@@ -50,12 +49,13 @@ def timed(config: Config, points: Sequence[Mapping[str, float]]) -> dict[str, fl
 
 def measure(rounds: int) -> dict[str, Any]:
     """One sweep, then every lane of it as a run of its own."""
-    host, config = machine(), dataclasses.replace(CONFIG, rounds=rounds, eval_every=rounds)
+    use_host_devices(None)
+    config = dataclasses.replace(CONFIG, rounds=rounds, eval_every=rounds)
     points = [{'fedism.q': value} for value in VALUES]
     together = timed(dataclasses.replace(config, seeds=SEEDS), points)
     alone = [timed(dataclasses.replace(config, seeds=(seed,)), [point]) for point in points for seed in SEEDS]
     total = {name: sum(one[name] for one in alone) for name in together}
-    return {'machine': host, 'rounds': rounds, 'together': together, 'alone': alone, 'total': total}
+    return {'together': together, 'alone': alone, 'total': total}
 
 
 def as_markdown(found: Mapping[str, Any]) -> str:
@@ -76,16 +76,5 @@ def as_markdown(found: Mapping[str, Any]) -> str:
     )
 
 
-def main() -> None:
-    """Measure and write ``results/grid.json`` and ``.md``."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument('--rounds', type=int, default=5)
-    parser.add_argument('--out', type=pathlib.Path, default=RESULTS)
-    args = parser.parse_args()
-    use_host_devices(None)
-    found = measure(args.rounds)
-    write(args.out, 'grid', found, as_markdown(found))
-
-
 if __name__ == '__main__':
-    main()
+    program('grid', __doc__, measure, as_markdown, rounds=5)

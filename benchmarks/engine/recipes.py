@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import pathlib
 import statistics
@@ -15,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.engine.session import RESULTS, Session, in_turn, page, write
+from benchmarks.engine.session import Session, in_turn, page, program
 from benchmarks.peers.job import JOBS, write_data
-from benchmarks.peers.report import machine, table
+from benchmarks.peers.report import table
 from benchmarks.peers.worker_ours import config_of
 from fedjax_fair.methods import RECIPES
 from fedjax_fair.training.config import Config
@@ -71,6 +70,16 @@ def measure_skew(folder: pathlib.Path) -> dict[str, float]:
     return paid
 
 
+def measure(rounds: int) -> dict[str, Any]:
+    """All recipes on the job w1, and unequal clients."""
+    use_host_devices(None)
+    job = dataclasses.replace(JOBS['w1'], tests=40)
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        config = config_of(job, str(write_data(job, folder)))
+        return {'recipes': measure_recipes(config, rounds), 'skew': measure_skew(folder)}
+
+
 def as_markdown(found: Mapping[str, Any]) -> str:
     """The tables."""
     about = f'The job w1 with 40 test examples per client, {found["rounds"]} rounds of each in turn'
@@ -92,26 +101,5 @@ def _row(name: str, value: Mapping[str, float]) -> list[str]:
     return [label, *seconds, *(f'{value[key]:.2f}' for key in ('times_fedavg_min', 'times_fedavg_median'))]
 
 
-def main() -> None:
-    """Measure and write ``results/recipes.json`` and ``.md``."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument('--rounds', type=int, default=15)
-    parser.add_argument('--out', type=pathlib.Path, default=RESULTS)
-    args = parser.parse_args()
-    host = machine()
-    use_host_devices(None)
-    job = dataclasses.replace(JOBS['w1'], tests=40)
-    with tempfile.TemporaryDirectory() as name:
-        folder = pathlib.Path(name)
-        config = config_of(job, str(write_data(job, folder)))
-        found = {
-            'machine': host,
-            'rounds': args.rounds,
-            'recipes': measure_recipes(config, args.rounds),
-            'skew': measure_skew(folder),
-        }
-    write(args.out, 'recipes', found, as_markdown(found))
-
-
 if __name__ == '__main__':
-    main()
+    program('recipes', __doc__, measure, as_markdown, rounds=15)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import itertools
 import json
 import pathlib
@@ -12,6 +13,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from benchmarks.peers.report import machine
 from fedjax_fair.training.config import Config
 from fedjax_fair.training.setup import prepare
 
@@ -69,3 +71,22 @@ def write(folder: pathlib.Path, name: str, found: Mapping[str, Any], text: str) 
     (folder / f'{name}.json').write_text(json.dumps(found, indent=2) + '\n')
     (folder / f'{name}.md').write_text(text)
     print(text)
+
+
+def program(
+    name: str,
+    about: str | None,
+    measure: Callable[..., Mapping[str, Any]],
+    as_markdown: Callable[[Mapping[str, Any]], str],
+    **flags: Any,
+) -> None:
+    """Measure and write ``results/NAME.json`` and ``.md``; ``flags`` are those of ``measure``, with their defaults."""
+    parser = argparse.ArgumentParser(description=about)
+    for flag, default in flags.items():
+        parser.add_argument(f'--{flag}', type=type(default), default=default)
+    parser.add_argument('--out', type=pathlib.Path, default=RESULTS)
+    given = vars(parser.parse_args())
+    folder = given.pop('out')
+    host = machine()  # before the work, for its load
+    found = {'machine': host, **given, **measure(**given)}
+    write(folder, name, found, as_markdown(found))

@@ -6,16 +6,14 @@ intervals and verdicts, and the draws of the front of mean and worst.
 
 from __future__ import annotations
 
-import argparse
-import pathlib
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-from benchmarks.engine.session import RESULTS, page, write
-from benchmarks.peers.report import machine, table
+from benchmarks.engine.session import page, program
+from benchmarks.peers.report import table
 from fedjax_fair import stats
 from fedjax_fair.stats.sample import Sample, judge, make_sample
 from fedjax_fair.stats.scores import SCORES
@@ -47,14 +45,14 @@ def fastest(task: Callable[[], Any]) -> float:
 
 def measure() -> dict[str, Any]:
     """Seconds of every part."""
-    host, sample = machine(), made_up()
+    sample = made_up()
     found = stats.analyse_sample(sample).outcomes
     tasks: dict[str, Callable[[], Any]] = {
         'scores and influences': made_up,
         f'{len(found)} statistics, {RECIPES * (RECIPES - 1) // 2} pairs each': lambda: stats.analyse_sample(sample),
         'chances of being on the front': lambda: stats.front_shares(found['avg'], found['worst']),
     }
-    return {'machine': host, 'seconds': {name: fastest(task) for name, task in tasks.items()}}
+    return {'seconds': {name: fastest(task) for name, task in tasks.items()}}
 
 
 def as_markdown(found: Mapping[str, Any]) -> str:
@@ -65,14 +63,5 @@ def as_markdown(found: Mapping[str, Any]) -> str:
     return page('Statistics of a comparison', about, found, table(('what', 'seconds'), rows))
 
 
-def main() -> None:
-    """Measure and write ``results/statistics.json`` and ``.md``."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument('--out', type=pathlib.Path, default=RESULTS)
-    args = parser.parse_args()
-    found = measure()
-    write(args.out, 'statistics', found, as_markdown(found))
-
-
 if __name__ == '__main__':
-    main()
+    program('statistics', __doc__, measure, as_markdown)

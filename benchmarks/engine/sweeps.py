@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import pathlib
@@ -16,9 +15,9 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from benchmarks.engine.session import RESULTS, page, write
+from benchmarks.engine.session import page, program
 from benchmarks.peers.job import JOBS, write_data
-from benchmarks.peers.report import machine, table
+from benchmarks.peers.report import table
 
 SEEDS = 8
 HITS, REQUESTS = '/jax/compilation_cache/cache_hits', '/jax/compilation_cache/compile_requests_use_cache'
@@ -74,7 +73,6 @@ def child(words: list[str]) -> None:
 
 def measure(rounds: int) -> dict[str, Any]:
     """All commands, with fresh and with shared compilation caches."""
-    host = machine()
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         data, out = write_data(JOBS['w1'], folder), folder / 'out'
@@ -82,7 +80,7 @@ def measure(rounds: int) -> dict[str, Any]:
         together = command(data, out, folder / 'together', rounds, everyone)
         fresh = [command(data, out, folder / f'fresh{s}', rounds, str(s)) for s in range(SEEDS)]
         shared = [command(data, out, folder / 'shared', rounds, str(s)) for s in range(SEEDS)]
-    return {'machine': host, 'rounds': rounds, 'together': together, 'fresh': fresh, 'shared': shared}
+    return {'together': together, 'fresh': fresh, 'shared': shared}
 
 
 def as_markdown(found: Mapping[str, Any]) -> str:
@@ -107,17 +105,8 @@ def _start(run: Mapping[str, Any]) -> str:
     return f'needed {run["compilations"]} programs, compiled {run["compiled"]} of them and took {run["seconds"]:.1f} s'
 
 
-def main() -> None:
-    """Measure and write ``results/sweeps.json`` and ``.md``."""
-    if sys.argv[1:2] == ['child']:
-        return child(sys.argv[2:])
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument('--rounds', type=int, default=20)
-    parser.add_argument('--out', type=pathlib.Path, default=RESULTS)
-    args = parser.parse_args()
-    found = measure(args.rounds)
-    write(args.out, 'sweeps', found, as_markdown(found))
-
-
 if __name__ == '__main__':
-    main()
+    if sys.argv[1:2] == ['child']:
+        child(sys.argv[2:])
+    else:
+        program('sweeps', __doc__, measure, as_markdown, rounds=20)

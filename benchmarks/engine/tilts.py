@@ -6,7 +6,6 @@ before: start-up, compilation, evaluation and report count. Separate runs all co
 
 from __future__ import annotations
 
-import argparse
 import os
 import pathlib
 import subprocess
@@ -16,8 +15,8 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from benchmarks.engine.session import RESULTS, page, write
-from benchmarks.peers.report import machine, table
+from benchmarks.engine.session import page, program
+from benchmarks.peers.report import table
 
 TILTS = (-100, -10, -1, -0.1, -0.01, 0, 0.01, 0.1, 1, 10, 100)
 TIMED = ((-100, -100), (0, 0), (100, 100))  # points of the grid that are also run on their own
@@ -49,14 +48,14 @@ def command(name: str, folder: pathlib.Path, *words: str) -> float:
 
 def measure() -> dict[str, Any]:
     """The sweep between runs of single points."""
-    host, values = machine(), ','.join(map(str, TILTS))
+    values = ','.join(map(str, TILTS))
     alone = []
     for tau, lam in TIMED:
         with tempfile.TemporaryDirectory() as name:
             alone.append(command('run', pathlib.Path(name), f'--fedtilt.tau={tau}', f'--fedtilt.lam={lam}'))
     with tempfile.TemporaryDirectory() as name:
         sweep = command('sweep', pathlib.Path(name), f'--grid=fedtilt.tau={values}', f'--grid=fedtilt.lam={values}')
-    return {'machine': host, 'points': len(TILTS) ** 2, 'sweep': sweep, 'alone': alone}
+    return {'points': len(TILTS) ** 2, 'sweep': sweep, 'alone': alone}
 
 
 def as_markdown(found: Mapping[str, Any]) -> str:
@@ -72,14 +71,5 @@ def as_markdown(found: Mapping[str, Any]) -> str:
     return page('A grid of tilts', about, found, table(('how', 'seconds'), rows), [ratio])
 
 
-def main() -> None:
-    """Measure and write ``results/tilts.json`` and ``.md``."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument('--out', type=pathlib.Path, default=RESULTS)
-    args = parser.parse_args()
-    found = measure()
-    write(args.out, 'tilts', found, as_markdown(found))
-
-
 if __name__ == '__main__':
-    main()
+    program('tilts', __doc__, measure, as_markdown)

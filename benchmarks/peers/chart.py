@@ -8,7 +8,9 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-COLOURS = {True: '#d1495b', False: '#8da9c4'}  # ours, others
+from fedjax_fair.viz.style import FAINT, PALETTE
+
+COLOURS = {True: PALETTE[0], False: FAINT}  # ours, others
 
 
 def draw(summaries: Sequence[Mapping[str, Any]], ours: str, path: pathlib.Path) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks.engine.session import Session
 from benchmarks.peers.job import Job
 from benchmarks.peers.protocol import main, versions
-from fedjax_fair.training.cache import use_compilation_cache
+from fedjax_fair.training.compilation_cache import use_compilation_cache
 from fedjax_fair.training.config import Config
 from fedjax_fair.training.devices import use_host_devices
 

@@ -9,7 +9,6 @@ seeds. Whoever calls one group of a pair better is wrong::
 from __future__ import annotations
 
 import dataclasses
-import json
 import pathlib
 
 import numpy as np
@@ -89,7 +88,7 @@ def main(_: list[str]) -> None:
         print(f'{name}: {sum(wrong)} of {len(wrong)} wrong ({100 * low:.1f} to {100 * high:.1f} %)')
     trained = results.read_config(out)
     facts = {'command': trained['command'], 'trained_by_commit': trained['commit'], 'rates': lines}
-    (out / 'null_comparison.json').write_text(json.dumps(facts, indent=2) + '\n')
+    results.write_json(out / 'null_comparison.json', facts)
 
 
 if __name__ == '__main__':

@@ -9,6 +9,7 @@ docs/statistics.md::
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -128,22 +129,38 @@ class Rates(NamedTuple):
     decided: float
 
 
+def as_published(sample: Sample) -> dict[str, inference.Errors]:
+    """The difference of every statistic with its errors, as tables have them."""
+    found = {}
+    for name, statistic in statistics().items():
+        values, gradient = statistic.value(sample)
+        found[name] = inference.pair_errors(values, sample.pull(gradient), statistic.smooth)
+    return found
+
+
 def simulate(name: str, seeds: int, replicates: int, entropy: int = 0) -> dict[str, Rates]:
     """Coverage and decided verdicts of every statistic in one setting."""
-    setting, rng = SETTINGS[name], np.random.default_rng([entropy, ord(name), seeds])
-    true, kinds = truth(setting, rng), statistics()
-    etas = effects(setting, seeds, replicates, rng)
-    found: dict[str, list[inference.Errors]] = {one: [] for one in kinds}
-    for eta in etas:
-        sample = sample_of(*answers(setting, eta, rng))
-        for one, statistic in kinds.items():
-            values, gradient = statistic.value(sample)
-            found[one].append(inference.pair_errors(values, sample.pull(gradient), statistic.smooth))
+    return rates_in(SETTINGS[name], seeds, replicates, np.random.default_rng([entropy, ord(name), seeds]))
+
+
+def rates_in(
+    setting: Setting,
+    seeds: int,
+    replicates: int,
+    rng: np.random.Generator,
+    judge_all: Callable[[Sample], dict[str, inference.Errors]] = as_published,
+) -> dict[str, Rates]:
+    """Coverage and decided verdicts of whatever is judged; names begin with that of a statistic, up to a colon."""
+    true = truth(setting, rng)
+    found: dict[str, list[inference.Errors]] = {}
+    for eta in effects(setting, seeds, replicates, rng):
+        for name, errors in judge_all(sample_of(*answers(setting, eta, rng))).items():
+            found.setdefault(name, []).append(errors)
     rates = {}
-    for one, pairs in found.items():
+    for name, pairs in found.items():
         estimate, *sources, _ = (np.concatenate(field) for field in zip(*pairs, strict=True))
-        covered = behrens_fisher(estimate - true[one], *sources) >= 0.05
-        rates[one] = Rates(float(covered.mean()), float((behrens_fisher(estimate, *sources) <= 0.05).mean()))
+        covered = behrens_fisher(estimate - true[name.partition(':')[0]], *sources) >= 0.05
+        rates[name] = Rates(float(covered.mean()), float((behrens_fisher(estimate, *sources) <= 0.05).mean()))
     return rates
 
 

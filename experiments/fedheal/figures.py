@@ -1,7 +1,8 @@
 """``python -m experiments.fedheal.figures --figure=6``: the paper's figures; ``--preset`` and flags of a run apply.
 
 2: how consistently parameters move; 4: images of every domain; 5 and 7: convergence beside rivals, and of every base
-with and without FedHEAL; 6: the bar tau; weights: what FedHEAL's server does to clients and layers.
+with and without FedHEAL; 6: the bar tau; weights: what FedHEAL's server does to clients and layers; distances: its
+objective, how unequally far clients' models are from the global one.
 """
 
 from __future__ import annotations
@@ -13,16 +14,26 @@ from typing import Any
 import jax
 import numpy as np
 
+from experiments.evidence import of_values
 from experiments.fedheal.study import (
+    ALONE,
+    BASES,
+    FEDAVG,
+    FEDHEAL,
     HERE,
-    alone,
-    bases,
+    METHODS,
+    PRINTED,
+    UNIFORM,
     columns,
     curves,
     domains,
     folder_of,
+    over_domains,
+    run_of,
     scores,
     swept,
+    variance_shares,
+    watched_by,
     why_not_comparable,
 )
 from experiments.study import Study, cell, main
@@ -31,6 +42,7 @@ from fedjax_fair.training import finished, load_federation
 from fedjax_fair.viz import draw_image, image_grid, style
 
 TAUS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
+BEST = 'tau = 0.3'  # of the paper's, on Digits
 SHOWN = 10  # images of every domain
 LONGEST = 100  # rounds of the longer span over which signs are counted
 
@@ -82,7 +94,7 @@ def images(study: Study) -> None:
 
 def _converge(study: Study, name: str, panels: Mapping[str, Mapping[str, pathlib.Path]]) -> None:
     """A panel each: AVG over rounds with a band of one standard deviation over seeds; the last values as a table."""
-    kept, table = {}, []
+    kept, table, evidence = {}, [], {}
     with style.styled():
         figure, axes = style.grid(len(panels), 3, (3.3, 2.6))
         for ax, (title, lines) in zip(axes, panels.items(), strict=True):
@@ -93,34 +105,36 @@ def _converge(study: Study, name: str, panels: Mapping[str, Mapping[str, pathlib
                 kept[f'{title} {label}'.strip()] = {'round': rounds.tolist(), 'AVG': mean.tolist(), 'std': std.tolist()}
                 half = int(rounds[np.argmax(mean >= 0.9 * mean[-1])])
                 table.append([title, label, f'{mean[-1]:.2f} ({std[-1]:.2f})', str(half)])
+            first = next(iter(lines))
+            evidence[f'{title} beside {first}'.strip()] = over_domains(study, lines, first)
             ax.set(title=title, xlabel='round', ylabel='AVG, %')
         style.legend_below(figure, *axes[0].get_legend_handles_labels())
         study.picture(figure, name)
     head = ['', 'method', 'AVG after the last round', 'round at which 0.9 of it is reached']
-    study.table(name, head, table, why_not_comparable(study), kept)
+    study.table(name, head, table, why_not_comparable(study), kept, evidence=evidence)
 
 
 def rivals(study: Study) -> None:
     """Figure 5: FedHEAL beside the other fair methods."""
-    joined = {'FedAvg': 'fedavg', 'AFL': 'fedavg+afl', 'q-FFL': 'fedavg+qffl'}
-    lines = {label: folder_of(study, recipe) for label, recipe in joined.items()}
-    lines |= {'Ditto': alone(study, 'Ditto, mean of personal models')}
-    lines |= {method: alone(study, method) for method in ('FedFV', 'FedHEAL')}
-    _converge(study, 'figure5', {'': lines})
+    joined = {'FedAvg': FEDAVG, 'AFL': 'FedAvg+AFL', 'q-FFL': 'FedAvg+q-FFL'}
+    methods = {label: METHODS[name] for label, name in joined.items()}
+    methods |= {'Ditto': ALONE['Ditto, mean of personal models'], 'FedFV': ALONE['FedFV'], 'FedHEAL': ALONE['FedHEAL']}
+    _converge(study, 'figure5', {'': {label: run_of(study, method) for label, method in methods.items()}})
 
 
 def with_and_without(study: Study) -> None:
     """Figure 7: every base with and without FedHEAL."""
     panels = {
         base: {'alone': folder_of(study, recipe), 'with FedHEAL': folder_of(study, f'{recipe}+fedheal')}
-        for base, recipe in bases().items()
+        for base, recipe in BASES.items()
     }
     _converge(study, 'figure7', panels)
 
 
 def bar(study: Study) -> None:
     """Figure 6: FedHEAL by tau, beta = 0.4; one program for all values and seeds."""
-    found = [scores(folder) for folder in swept(study, 'fedavg+fedheal', 'fedheal.tau', TAUS)]
+    folders = swept(study, 'fedavg+fedheal', 'fedheal.tau', TAUS)
+    found = [scores(folder) for folder in folders]
     with style.styled():
         figure, axes = style.grid(2, 2, (3.6, 2.8))
         for place, (ax, title) in enumerate(zip(axes, ('AVG', 'STD'), strict=True)):
@@ -130,24 +144,46 @@ def bar(study: Study) -> None:
         study.picture(figure, 'figure6')
     rows = [[f'{tau:g}', *map(cell, one)] for tau, one in zip(TAUS, found, strict=True)]
     numbers = {str(tau): one for tau, one in zip(TAUS, found, strict=True)}
-    study.table('figure6', ['tau', *columns(study), 'AVG', 'STD'], rows, why_not_comparable(study), numbers)
+    named = {f'tau = {tau:g}': folder for tau, folder in zip(TAUS, folders, strict=True)}
+    evidence = {f'beside {BEST}': over_domains(study, named, BEST)}
+    head = ['tau', *columns(study), 'AVG', 'STD']
+    study.table('figure6', head, rows, why_not_comparable(study), numbers, evidence=evidence)
 
 
 def weights(study: Study) -> None:
     """What FedHEAL's server does: clients' weights over rounds, and the share of every layer that it leaves out."""
-    experiment, states = finished(folder_of(study, 'fedavg+fedheal+watch_masks'))
-    seen = {name: np.asarray(leaf)[0] for name, leaf in states.server['watch_masks'].items()}
+    folder = run_of(study, METHODS[FEDHEAL], watched=True)
+    experiment, states = finished(folder)
+    seen = watched_by(folder, 'watch_masks')
     params = jax.tree_util.tree_leaves_with_path(states.variables['params'])
     layers = [jax.tree_util.keystr(path, simple=True, separator='/') for path, _ in params]
-    names, group_of = domains(study), np.asarray(experiment.federation.group_of)
-    masked = 100 * (1 - np.nanmean(seen['kept'], 0))  # [clients, layers]
+    sizes, group_of = (np.asarray(rows) for rows in (experiment.federation.sizes, experiment.federation.group_of))
+    masked = 100 * (1 - np.nanmean(seen['kept'], (0, 1)))  # [clients, layers]
+    _draw_weights(study, np.nanmean(seen['weights'], 0), masked, layers, group_of)
+    own = {name: group_of == group for group, name in enumerate(domains(study))}
+    by_domain = {name: 100 * np.nansum(seen['weights'][:, :, mine], 2) for name, mine in own.items()}  # [seeds, rounds]
+    examples = {name: float(100 * sizes[mine].sum() / sizes.sum()) for name, mine in own.items()}
+    numbers = {
+        name: [examples[name], *by_domain[name].mean(0)[[0, -1]], *masked[mine].mean(0)] for name, mine in own.items()
+    }
+    rows = [[name, *(f'{number:.1f}' for number in line)] for name, line in numbers.items()]
+    head = ['domain', 'examples, %', 'weight, first round, %', 'weight, last round, %', *layers]
+    note = "Sum of the weights of a domain's clients, and the percentage of each layer that was masked. "
+    kept = {'weights': seen['weights'].tolist(), 'masked': masked.tolist(), 'layers': layers}
+    evidence = {'mean weights over rounds': _gained(by_domain, examples)}
+    study.table('weights', head, rows, note + why_not_comparable(study), kept, evidence=evidence)
+
+
+def _draw_weights(
+    study: Study, shares: np.ndarray, masked: np.ndarray, layers: Sequence[str], group_of: np.ndarray
+) -> None:
+    """Weights over rounds, a line for every client, beside the share of each layer that is masked."""
     with style.styled():
         figure, axes = style.grid(2, 1, (6.4, 2.8))
-        for client, line in enumerate(seen['weights'].T):
-            group = int(group_of[client])
-            first = client == int(np.flatnonzero(group_of == group)[0])
-            axes[0].plot(line, color=style.colour(group), linewidth=0.8, label=names[group] if first else None)
-        axes[0].set(xlabel='round', ylabel='weight', title='weights of clients')
+        for group, name in enumerate(domains(study)):
+            lines = axes[0].plot(shares[:, group_of == group], color=style.colour(group), linewidth=0.8)
+            lines[0].set_label(name)
+        axes[0].set(xlabel='round', ylabel='weight', title='weights of clients, mean over seeds')
         axes[0].legend()
         shown = axes[1].imshow(masked.T, aspect='auto', cmap='viridis')
         axes[1].set(xlabel='client', yticks=range(len(layers)), title='masked, % over all rounds')
@@ -155,16 +191,44 @@ def weights(study: Study) -> None:
         axes[1].grid(visible=False)
         figure.colorbar(shown, ax=axes[1])
         study.picture(figure, 'weights')
-    rows = [_of_domain(names[g], np.flatnonzero(group_of == g), seen['weights'], masked) for g in range(len(names))]
-    head = ['domain', 'weight, first round', 'weight, last round', *layers]
-    note = "Sum of the weights of a domain's clients, and the percentage of each layer that was masked; first seed. "
-    numbers = {'weights': seen['weights'].tolist(), 'masked': masked.tolist(), 'layers': layers}
-    study.table('weights', head, rows, note + why_not_comparable(study), numbers)
 
 
-def _of_domain(name: str, clients: np.ndarray, weights: np.ndarray, masked: np.ndarray) -> Sequence[str]:
-    ends = (np.nansum(weights[t, clients]) for t in (0, -1))
-    return [name, *(f'{w:.3f}' for w in ends), *(f'{share:.1f}' for share in masked[clients].mean(0))]
+def _gained(by_domain: Mapping[str, np.ndarray], examples: Mapping[str, float]) -> dict[str, Any]:
+    """Evidence on the weight of every domain, mean over rounds, beside its share of the examples."""
+    values = {
+        name: {'by examples': [examples[name]] * len(found), 'FedHEAL': found.mean(1).tolist()}
+        for name, found in by_domain.items()
+    }
+    return of_values(values, 'by examples', {name: f'weight of the clients of {name}, %' for name in values})
+
+
+COMPARED = (FEDAVG, UNIFORM, FEDHEAL, PRINTED)
+BY_EXAMPLES, BEST_WEIGHTS = 'weights by examples', "the best weights for FedHEAL's clients"
+
+
+def distances(study: Study) -> None:
+    """Eq. 10: the variance over clients of their distances from the new global model, which FAEL is to make small.
+
+    In every round it is divided by what weights by examples would have given for the same clients' models.
+    """
+    found = {label: variance_shares(run_of(study, METHODS[label], watched=True)) for label in COMPARED}
+    lines = {label: shares['aggregated'] for label, shares in found.items()} | {BEST_WEIGHTS: found[FEDHEAL]['least']}
+    with style.styled():
+        figure, axes = style.grid(1, 1, (6.4, 3.4))
+        for place, (label, shares) in enumerate(lines.items()):
+            style.line(axes[0], np.arange(1, shares.shape[1] + 1), shares.mean(0), shares.std(0), place, label=label)
+        axes[0].set(xlabel='round', ylabel='variance, % of that by examples', title='Eq. 10')
+        style.legend_below(figure, *axes[0].get_legend_handles_labels())
+        study.picture(figure, 'distances')
+    medians = {label: np.median(shares, 1).tolist() for label, shares in lines.items()}
+    rows = [[label, cell((float(np.mean(one)), float(np.std(one))))] for label, one in medians.items()]
+    values = {BY_EXAMPLES: [100.0] * len(medians[FEDHEAL])} | medians
+    del values[FEDAVG]  # has those weights
+    about = 'variance over clients of squared distances from the new global model, % of that with weights by examples'
+    evidence = {'Eq. 10': of_values({'variance': values}, BY_EXAMPLES, {'variance': about}, ['variance'])}
+    note = f'Eq. 10: {about} for the same models; median over rounds. ' + why_not_comparable(study)
+    kept = {label: shares.tolist() for label, shares in lines.items()}
+    study.table('distances', ['weights', 'variance, %'], rows, note, kept, evidence=evidence)
 
 
 FIGURES = {
@@ -174,6 +238,7 @@ FIGURES = {
     '6': bar,
     '7': with_and_without,
     'weights': weights,
+    'distances': distances,
 }
 
 if __name__ == '__main__':

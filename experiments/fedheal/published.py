@@ -1,4 +1,4 @@
-"""The paper's numbers in percent.
+"""The paper's numbers in percent, and its settings beside those of our presets.
 
 Chen et al., Fair Federated Learning under Domain Skew with Local Consistency and Domain Diversity, CVPR 2024, Tables 2
 to 5. Every row: accuracy on the four domains, their mean, their sample standard deviation.
@@ -7,6 +7,8 @@ to 5. Every row: accuracy on the four domains, their mean, their sample standard
 from __future__ import annotations
 
 import math
+
+from experiments.published import Setting, Settings
 
 Row = tuple[float, ...]
 
@@ -142,5 +144,67 @@ TABLE5: dict[str, dict[str, Row]] = {
         'FPHL': (68.42, 66.00, 57.95, 66.55, 64.73, 4.64),
         'FAEL': (66.73, 63.33, 57.59, 53.10, 60.19, 6.05),
         'both': (67.90, 66.00, 59.28, 66.21, 64.85, 3.80),
+    },
+}
+
+
+def rows_of(data: str) -> dict[str, Row]:
+    """The rows of Tables 2, 3 and 5 by method."""
+    joined = {
+        base + plugin: row for base, rows in TABLE2[data].items() for plugin, row in zip(PLUGINS, rows, strict=True)
+    }
+    return {**joined, **TABLE3[data], **TABLE5[data]}
+
+
+CODE = 'yuhangchen0/FedHEAL'
+DETAILS, DATASETS, MODEL, METRICS = (
+    f'Sec. 4.1, {part}' for part in ('Implementation Details', 'Datasets', 'Model', 'Evaluation Metrics')
+)
+SHARED = {
+    'model': Setting('resnet10', MODEL),
+    'norm': Setting('batch', f'{CODE}, backbone/ResNet.py'),
+    'pretrained': Setting('', f'{CODE}, backbone/ResNet.py: random weights'),
+    'normalize': Setting('imagenet', f'{CODE}, datasets/digits.py and officecaltech.py: Normalize'),
+    'clients_per_domain': Setting(5, DATASETS),
+    'participation': Setting(1.0, f'{CODE}, utils/args.py: online_ratio'),
+    'rounds': Setting(200, DETAILS),
+    'local_epochs': Setting(10, DETAILS),
+    'local_optimizer': Setting('sgd', DETAILS),
+    'lr': Setting(0.001, DETAILS),
+    'lr_decay': Setting(1.0, f'{CODE}, models/fedavg.py: no schedule'),
+    'momentum': Setting(0.9, DETAILS),
+    'weight_decay': Setting(0.00001, DETAILS),
+    'keep_optimizer': Setting(False, f'{CODE}, models/fedavg.py: a new optimiser in every round'),
+    'seeds': Setting((0,), f'{CODE}, utils/args.py; the paper fixes a seed (Sec. 4.1, Datasets)'),
+    'validation': Setting(0.0, f'{CODE}, datasets/utils/federated_dataset.py: training and test data alone'),
+    'select': Setting('last_k', METRICS),
+    'eval_every': Setting(1, f'{CODE}, utils/training.py'),
+    'last_k': Setting(5, METRICS),
+}
+BATCHES = f'{CODE}, datasets/utils/federated_dataset.py: test sets in batches of training'
+SETTINGS: Settings = {
+    'paper': {
+        **SHARED,
+        'scenario': Setting(
+            'domains:MNIST=idx:$DATA/mnist,USPS=usps:$DATA/usps,SVHN=svhn:$DATA/svhn,SYN=folders:$DATA/syn',
+            f'{DATASETS}; {CODE}, datasets/digits.py',
+        ),
+        'num_clients': Setting(20, DATASETS),
+        'client_sizes': Setting((600, 72, 732, 100), f'{DATASETS}: 1 % of 60000, 7291, 73257 and 10000'),
+        'image_size': Setting(32, f'{CODE}, datasets/digits.py: Resize'),
+        'augment': Setting('crop', f'{CODE}, datasets/digits.py: RandomCrop with a padding of 4'),
+        'batch_size': Setting(64, DETAILS),
+        'eval_batch_size': Setting(64, BATCHES),
+    },
+    'office': {
+        **SHARED,
+        'scenario': Setting('office_caltech:$DATA/office_caltech_10', f'{DATASETS}; {CODE}, datasets/officecaltech.py'),
+        'num_clients': Setting(
+            20, DATASETS, None, 'this scenario knows clients by domain: four times clients_per_domain'
+        ),
+        'image_size': Setting(192, f'{CODE}, datasets/officecaltech.py: Resize'),
+        'augment': Setting('flip', f'{CODE}, datasets/officecaltech.py: RandomHorizontalFlip'),
+        'batch_size': Setting(16, DETAILS),
+        'eval_batch_size': Setting(16, BATCHES),
     },
 }

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from experiments.evidence import of_runs, scored_by
 from experiments.fedheal import published
 from experiments.study import Cell, Study
 from fedjax_fair import results
-from fedjax_fair.methods import RECIPES
-from fedjax_fair.training import load_federation
+from fedjax_fair.training import finished, load_federation
 
 HERE = pathlib.Path(__file__).parent
 LAST = 5  # evaluations over which accuracies are averaged
@@ -26,30 +27,51 @@ BASES = {
     'FedProto': 'fedproto',
 }
 PLUGINS = dict(zip(published.PLUGINS, ('', '+afl', '+qffl', '+fedheal'), strict=True))
+WATCHED = '+watch_distances+watch_masks'
 
 
-class Alone(NamedTuple):
-    """A method that is no plug-in: its recipe, which of its models are scored, and the paper's row about these."""
+class Method(NamedTuple):
+    """What a row of a table is about.
+
+    ``recipe`` with ``hyper`` and ``changes`` of other settings; ``paper`` names the paper's row of it, and ``kind``
+    the models that are scored.
+    """
 
     recipe: str
-    hyper: dict[str, Any]
-    paper: str | None
+    hyper: Mapping[str, Any] = MappingProxyType({})
+    paper: str | None = None
     kind: str = 'global'
+    changes: Mapping[str, Any] = MappingProxyType({})
 
 
+# Table 2: every base alone and with every plug-in.
+JOINED = {
+    base + plugin: Method(recipe + part, paper=base + plugin)
+    for base, recipe in BASES.items()
+    for plugin, part in PLUGINS.items()
+}
+FEDAVG, FEDHEAL = 'FedAvg', 'FedAvg+FedHEAL'
+UNIFORM, RESTARTED, NORMALISED, MASKED, PRINTED = (
+    'uniform weights', 'FedAvg+AFL, restarted', 'FedAvg+q-FFL, normalised', 'FedAvg+FPHL', 'FedAvg+FedHEAL, as printed',
+)  # fmt: skip
+# What the paper's rows may mean, or rest on: where its base is FedAvg.
+CONTROLS = {
+    UNIFORM: Method('uniform'),
+    # The authors' other benchmark: weights start afresh in every round, from losses after training.
+    RESTARTED: Method('fedavg+afl', {'afl.restart': True, 'afl.at': 'local', 'afl.floor': 0.001}, 'FedAvg+AFL'),
+    NORMALISED: Method('fedavg+qfedavg', {'qfedavg.q': 0.1}, 'FedAvg+q-FFL'),
+    MASKED: Method('fphl', paper='FPHL'),
+    PRINTED: Method('fedavg+fedheal', {'fedheal.semantics': 'paper'}, FEDHEAL),
+}
 # The paper's Ditto is one model for all, of which it only says that personal models are aggregated into it.
 ALONE = {
-    'Ditto, mean of personal models': Alone('ditto', {'ditto.aggregate': 'served'}, 'Ditto'),
-    'Ditto, mean fed back': Alone('ditto', {'ditto.aggregate': 'fed_back'}, 'Ditto'),
-    'Ditto, personal models': Alone('ditto', {'ditto.aggregate': 'served'}, None, 'deployed'),
-    'FedFV': Alone('fedfv', {}, 'FedFV'),
-    'FedHEAL': Alone('fedavg+fedheal', {}, 'FedHEAL'),
+    'Ditto, mean of personal models': Method('ditto', {'ditto.aggregate': 'served'}, 'Ditto'),
+    'Ditto, mean fed back': Method('ditto', {'ditto.aggregate': 'fed_back'}, 'Ditto'),
+    'Ditto, personal models': Method('ditto', {'ditto.aggregate': 'served'}, None, 'deployed'),
+    'FedFV': Method('fedfv', {}, 'FedFV'),
+    'FedHEAL': Method('fedavg+fedheal', {}, 'FedHEAL'),
 }
-
-
-def bases() -> dict[str, str]:
-    """The bases there are recipes for."""
-    return {name: recipe for name, recipe in BASES.items() if recipe in RECIPES}
+METHODS = JOINED | CONTROLS
 
 
 def data_set(study: Study) -> str:
@@ -110,11 +132,16 @@ def hyper_of(study: Study, recipe: str) -> dict[str, Any]:
     return {f'{part}.tau': tau for part in parts if tau != 0.3}
 
 
+def run_of(study: Study, method: Method, watched: bool = False) -> pathlib.Path:
+    """Where a method's run is kept, after running it; ``watched``: its distances and weights are recorded."""
+    hyper = {**hyper_of(study, method.recipe), **method.hyper}
+    changes = {**method.changes, **({'hyper': hyper} if hyper else {})}
+    return study.run(method.recipe + (WATCHED if watched else ''), **changes)[0]
+
+
 def folder_of(study: Study, recipe: str, **hyper: Any) -> pathlib.Path:
     """Where a recipe's run is kept, after running it."""
-    hyper = hyper_of(study, recipe) | hyper
-    changes: dict[str, Any] = {'hyper': hyper} if hyper else {}
-    return study.run(recipe, **changes)[0]
+    return run_of(study, Method(recipe, hyper))
 
 
 def swept(study: Study, recipe: str, key: str, values: Sequence[float], **hyper: Any) -> list[pathlib.Path]:
@@ -123,14 +150,32 @@ def swept(study: Study, recipe: str, key: str, values: Sequence[float], **hyper:
     return study.run(recipe, [{key: value} for value in values], **changes)
 
 
-def alone(study: Study, method: str) -> pathlib.Path:
-    """The run of a method that is no plug-in."""
-    return folder_of(study, ALONE[method].recipe, **ALONE[method].hyper)
-
-
 def weights_by_beta(study: Study) -> list[pathlib.Path]:
     """Table 4: the client weights alone, started by examples, for all its values of beta; 0 is FedAvg."""
     return swept(study, 'fael', 'fael.beta', tuple(published.TABLE4), **{'fael.p_init': 'sizes'})
+
+
+def over_domains(
+    study: Study, runs: Mapping[str, pathlib.Path | results.Run], baseline: str, names: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Evidence on mean, spread and every domain; ``names`` are the runs that the baseline is beside, by default all."""
+    chosen = {name: run for name, run in runs.items() if not names or name in (baseline, *names)}
+    scored = {name: run if isinstance(run, results.Run) else scored_by(run, 'global') for name, run in chosen.items()}
+    return of_runs(scored, baseline, ['avg', 'spread', *(f'site:{name}' for name in domains(study))])
+
+
+def watched_by(folder: pathlib.Path, name: str) -> dict[str, np.ndarray]:
+    """What a diagnostic recorded in a run; arrays begin with seeds and rounds."""
+    return {key: np.asarray(leaf) for key, leaf in finished(folder)[1].server[name].items()}
+
+
+def variance_shares(folder: pathlib.Path) -> dict[str, np.ndarray]:
+    """``[seeds, rounds]``: the variance of distances, Eq. 10, in percent of that under weights by examples.
+
+    Of the model that the recipe made, and of the same clients' models with the best weights there are.
+    """
+    seen = watched_by(folder, 'watch_distances')
+    return {name: 100 * seen[name] / seen['by_examples'] for name in ('aggregated', 'least')}
 
 
 def why_not_comparable(study: Study) -> str:

@@ -1,82 +1,105 @@
 """``python -m experiments.fedheal.tables --table=2``: the paper's tables; ``--preset`` and flags of a run apply.
 
-``--table=2short`` are six rows of Table 2.
+``--table=2short`` are some rows of Table 2. ``decide`` and ``norms`` are not in the paper: they try its claims.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
+from experiments.evidence import scored_by
 from experiments.fedheal import published
 from experiments.fedheal.study import (
     ALONE,
-    BASES,
+    FEDAVG,
+    FEDHEAL,
     HERE,
-    PLUGINS,
-    alone,
-    bases,
+    MASKED,
+    METHODS,
+    NORMALISED,
+    PRINTED,
+    RESTARTED,
+    UNIFORM,
+    Method,
     columns,
     data_set,
     domains,
     folder_of,
     in_our_order,
+    over_domains,
+    run_of,
     scores,
     weights_by_beta,
     why_not_comparable,
 )
-from experiments.study import Cell, Study, cell, main
+from experiments.study import Cell, Evidence, Study, cell, main
 from fedjax_fair.errors import UserError
 
 
-def write(study: Study, name: str, first: str, rows: list[list[str]], numbers: Any, note: str = '') -> None:
-    """A table with a column per domain, its numbers, and why they are not the paper's."""
+def write(
+    study: Study,
+    name: str,
+    first: str,
+    rows: list[list[str]],
+    numbers: Any,
+    note: str = '',
+    evidence: Evidence = MappingProxyType({}),
+) -> None:
+    """A table with a column per domain, its numbers, why they are not the paper's, and its evidence."""
     head = [first, 'from', *columns(study), 'AVG', 'STD']
-    study.table(name, head, rows, note + why_not_comparable(study), numbers)
+    study.table(name, head, rows, note + why_not_comparable(study), numbers, evidence=evidence)
 
 
-def beside(study: Study, label: str, ours: Sequence[Cell] | None, paper: published.Row | None) -> list[list[str]]:
-    """Our row, or that there is none, and the paper's where it has one."""
-    shown = ['not run', *[''] * (len(columns(study)) + 1)] if ours is None else [cell(value) for value in ours]
+def beside(study: Study, label: str, ours: Sequence[Cell], paper: published.Row | None) -> list[list[str]]:
+    """Our row, and the paper's where it has one."""
     theirs = [] if paper is None else [['', 'paper', *in_our_order(study, paper)]]
-    return [[label, 'ours', *shown], *theirs]
+    return [[label, 'ours', *(cell(value) for value in ours)], *theirs]
 
 
-def compatibility(study: Study, name: str = 'table2', chosen: Sequence[str] = ()) -> None:
-    """Table 2: seven bases, alone and with AFL, q-FFL and FedHEAL; or the rows chosen."""
-    paper, ours, rows = published.TABLE2[data_set(study)], {}, []
-    for base in BASES:
-        for (plugin, joined), row in zip(PLUGINS.items(), paper[base], strict=True):
-            found = None
-            if chosen and base + plugin not in chosen:
-                continue
-            if base in bases():
-                found = ours[base + plugin] = scores(folder_of(study, bases()[base] + joined))
-            rows += beside(study, base + plugin, found, row)
-    write(study, name, 'method', rows, ours)
+def show(
+    study: Study,
+    name: str,
+    methods: Mapping[str, Method],
+    baselines: Mapping[str, Sequence[str]],
+    note: str = '',
+    watched: bool = False,
+) -> None:
+    """A row for every method beside the paper's; ``baselines`` with the methods that each is compared with."""
+    folders = {label: run_of(study, method, watched) for label, method in methods.items()}
+    published_rows = published.rows_of(data_set(study))
+    ours, rows = {}, []
+    for label, method in methods.items():
+        ours[label] = scores(folders[label], method.kind)
+        rows += beside(study, label, ours[label], published_rows[method.paper] if method.paper else None)
+    runs = {label: scored_by(folder, methods[label].kind) for label, folder in folders.items()}
+    evidence = {f'beside {base}': over_domains(study, runs, base, names) for base, names in baselines.items()}
+    write(study, name, 'method', rows, ours, note, evidence)
+
+
+def compatibility(study: Study, name: str = 'table2', chosen: Sequence[str] = tuple(METHODS)) -> None:
+    """Table 2: seven bases, alone and with AFL, q-FFL and FedHEAL, then what these may mean; or the rows chosen."""
+    show(study, name, {label: METHODS[label] for label in METHODS if label in chosen}, {FEDAVG: ()})
 
 
 def independent(study: Study) -> None:
     """Table 3: Ditto in three readings, FedFV and FedHEAL."""
     if 'ditto.aggregate' in study.config.hyper:
         raise UserError(f'`ditto.aggregate`={study.config.hyper["ditto.aggregate"]}: Table 3 shows all readings of it')
-    paper, ours, rows = published.TABLE3[data_set(study)], {}, []
-    for name, method in ALONE.items():
-        ours[name] = scores(alone(study, name), method.kind)
-        rows += beside(study, name, ours[name], paper[method.paper] if method.paper else None)
     note = 'Personal models are scored on the domain of their client, and averaged over the clients of a domain. '
-    write(study, 'table3', 'method', rows, ours, note)
+    show(study, 'table3', ALONE, {'FedHEAL': ()}, note)
 
 
 def momentum(study: Study) -> None:
     """Table 4: the client weights alone, by beta; one program for all values and seeds. The paper has it of Digits."""
-    found = {beta: scores(f) for beta, f in zip(published.TABLE4, weights_by_beta(study), strict=True)}
-    rows = []
-    for beta, published_row in published.TABLE4.items():
+    folders = {str(beta): folder for beta, folder in zip(published.TABLE4, weights_by_beta(study), strict=True)}
+    found, rows = {label: scores(folder) for label, folder in folders.items()}, []
+    for label, published_row in zip(found, published.TABLE4.values(), strict=True):
         paper = (*[published.UNREADABLE] * len(domains(study)), *published_row)
-        rows += beside(study, f'{beta:g}', found[beta], paper if data_set(study) == published.DIGITS else None)
+        rows += beside(study, label, found[label], paper if data_set(study) == published.DIGITS else None)
     note = 'Client weights without parameter masks, from weights by examples: beta = 0 is FedAvg. '
-    write(study, 'table4', 'beta', rows, {str(beta): one for beta, one in found.items()}, note)
+    write(study, 'table4', 'beta', rows, found, note, {'beside beta = 0': over_domains(study, folders, '0.0')})
 
 
 def ablation(study: Study) -> None:
@@ -92,16 +115,37 @@ def ablation(study: Study) -> None:
     for parts, folder in folders.items():
         ours[parts] = scores(folder)
         rows += beside(study, parts, ours[parts], paper[parts])
-    write(study, 'table5', 'parts', rows, ours)
+    evidence = {'beside neither': over_domains(study, folders, 'neither')}
+    write(study, 'table5', 'parts', rows, ours, evidence=evidence)
 
 
-SHORT = ('FedAvg', 'FedAvg+AFL', 'FedAvg+q-FFL', 'FedAvg+FedHEAL', 'FedProto', 'FedProto+FedHEAL')
+DECIDING = (FEDAVG, UNIFORM, FEDHEAL, PRINTED, MASKED, RESTARTED, NORMALISED)
+
+
+def deciding(study: Study) -> None:
+    """FedHEAL beside FedAvg, beside equal weights, which need no method at all, and beside its rivals."""
+    baselines = {FEDAVG: (), UNIFORM: (FEDHEAL, PRINTED), FEDHEAL: (RESTARTED, NORMALISED)}
+    show(study, 'decide', {label: METHODS[label] for label in DECIDING}, baselines, watched=True)
+
+
+def norms(study: Study) -> None:
+    """FedAvg, equal weights and FedHEAL with group norm; FedAvg and FedHEAL with batch norm, which is masked too."""
+    batch = {f'{label}, batch norm': METHODS[label]._replace(changes={'norm': 'batch'}) for label in (FEDAVG, FEDHEAL)}
+    own = {label: METHODS[label] for label in (FEDAVG, UNIFORM, FEDHEAL)}
+    first, second = batch
+    baselines = {FEDAVG: (UNIFORM, FEDHEAL), UNIFORM: (FEDHEAL,), first: (second,)}
+    show(study, 'norms', own | batch, baselines)
+
+
+SHORT = (*DECIDING, 'FedAvg+AFL', 'FedAvg+q-FFL', 'FedProto', 'FedProto+FedHEAL')
 TABLES = {
     '2': compatibility,
     '2short': lambda study: compatibility(study, 'table2short', SHORT),
     '3': independent,
     '4': momentum,
     '5': ablation,
+    'decide': deciding,
+    'norms': norms,
 }
 
 if __name__ == '__main__':

@@ -8,10 +8,10 @@ import numpy as np
 from matplotlib.ticker import MaxNLocator
 
 from experiments.fedism.landscape import SETS, landscape
-from experiments.fedism.study import COLUMNS, HERE, METHODS, scores, scores_of, why_not_comparable
+from experiments.fedism.study import COLUMNS, HERE, METHODS, evidence_of, folders_of, scores, why_not_comparable
 from experiments.fedism.tables import with_ratio
 from experiments.landscape import draw_surface
-from experiments.study import Cell, Study, cell, main
+from experiments.study import Cell, Evidence, Study, cell, main
 from fedjax_fair.viz import style
 
 PANELS = [column for column in COLUMNS if not column.startswith('average')]
@@ -21,10 +21,11 @@ Curves = Mapping[str, Sequence[Mapping[str, Cell]]]
 def second_best(study: Study) -> str:
     """The fair baseline that does best on corrupted images."""
     fair = [method for method in METHODS if method not in ('FedAvg', 'FedISM')]
-    return max(fair, key=lambda method: scores_of(study, METHODS[method])['corrupted ACC'][0])
+    folders = folders_of(study, {method: METHODS[method] for method in fair})
+    return max(fair, key=lambda method: scores(folders[method])['corrupted ACC'][0])
 
 
-def draw(study: Study, name: str, label: str, values: Sequence[float], curves: Curves) -> None:
+def draw(study: Study, name: str, label: str, values: Sequence[float], curves: Curves, evidence: Evidence) -> None:
     """A panel per number, a line per method with a band of one standard deviation; the numbers as a table."""
     with style.styled():
         figure, axes = style.grid(len(PANELS), 2)
@@ -43,34 +44,42 @@ def draw(study: Study, name: str, label: str, values: Sequence[float], curves: C
         for value, one in zip(values, found, strict=True)
     ]
     numbers = {method: {str(v): one for v, one in zip(values, found, strict=True)} for method, found in curves.items()}
-    study.table(name, ['method', label, *COLUMNS], rows, why_not_comparable(study), numbers)
+    study.table(name, ['method', label, *COLUMNS], rows, why_not_comparable(study), numbers, evidence=evidence)
 
 
 def ratios(study: Study) -> None:
     """Figure 4: 10, 20 and 30 % of the clients have corrupted images."""
     values, second = (0.1, 0.2, 0.3), second_best(study)
-    named = {'FedAvg': 'FedAvg', f'second best: {second}': second, 'FedISM': 'FedISM'}
-    curves = {
-        label: [scores_of(study, METHODS[method], **with_ratio(study, value)) for value in values]
-        for label, method in named.items()
+    methods = {method: METHODS[method] for method in ('FedAvg', second, 'FedISM')}
+    folders = {value: folders_of(study, methods, **with_ratio(study, value)) for value in values}
+    labels = {'FedAvg': 'FedAvg', f'second best: {second}': second, 'FedISM': 'FedISM'}
+    curves = {label: [scores(found[method]) for found in folders.values()] for label, method in labels.items()}
+    evidence = {
+        f'{value:g} corrupted, {score}': entry
+        for value, found in folders.items()
+        for score, entry in evidence_of(found, 'FedAvg').items()
     }
-    draw(study, 'figure4', 'share of corrupted clients', values, curves)
+    draw(study, 'figure4', 'share of corrupted clients', values, curves, evidence)
 
 
 def swept(study: Study, name: str, hyper: str, values: Sequence[float]) -> None:
     """Figures 5 and 6: all values and seeds as one program; FedAvg and the second best for comparison."""
-    folders = study.run('fedism', points=[{hyper: value} for value in values])
+    key = hyper.partition('.')[2]
+    points = dict(zip(values, study.run('fedism', points=[{hyper: value} for value in values]), strict=True))
     second = second_best(study)
-    level = {'FedAvg': METHODS['FedAvg'], f'second best: {second}': METHODS[second]}
-    curves: dict[str, list] = {'FedISM': [scores(folder) for folder in folders]}
-    curves |= {label: [scores_of(study, recipe)] * len(values) for label, recipe in level.items()}
-    draw(study, name, hyper.partition('.')[2], values, curves)
+    level = folders_of(study, {'FedAvg': METHODS['FedAvg'], second: METHODS[second]})
+    curves: dict[str, list] = {'FedISM': [scores(folder) for folder in points.values()]}
+    names = {'FedAvg': 'FedAvg', second: f'second best: {second}'}
+    curves |= {names[method]: [scores(folder)] * len(values) for method, folder in level.items()}
+    named = {f'{key} = {value:g}': folder for value, folder in points.items()}
+    draw(study, name, key, values, curves, evidence_of(level | named, 'FedAvg'))
 
 
 def landscapes(study: Study) -> None:
     """Figure 7: the loss around the last global model of FedAvg, the second best and FedISM."""
     methods = ['FedAvg', second_best(study), 'FedISM']
-    found = {method: landscape(study.run(METHODS[method])[0]) for method in methods}
+    folders = folders_of(study, {method: METHODS[method] for method in methods})
+    found = {method: landscape(folder) for method, folder in folders.items()}
     top = {kind: max(float(one.losses[kind].max()) for one in found.values()) for kind in SETS}
     with style.styled():
         figure, axes = style.grid(len(methods) * len(SETS), len(SETS), (2.6, 2.4))

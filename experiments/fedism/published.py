@@ -1,10 +1,13 @@
-"""The numbers of the paper, in percent: (mean, std) of ACC and AUC on clean and corrupted images and their average.
+"""The settings of the paper, and its numbers in percent: (mean, std) of ACC and AUC on clean and corrupted images.
 
-Wu et al., From Optimization to Generalization: Fair Federated Learning against Quality Shift via Inter-Client Sharpness
-Matching, IJCAI 2024, Tables 1, 2, 3, 5, 6, 7 and 8.
+The last pair of a row is their average. Tables 1, 2, 3, 5, 6, 7 and 8 of Wu et al., From Optimization to
+Generalization: Fair Federated Learning against Quality Shift via Inter-Client Sharpness Matching, IJCAI 2024. The
+authors' code is wnn2000/FFL4MIA.
 """
 
 from __future__ import annotations
+
+from experiments.published import Setting
 
 Row = tuple[tuple[float, float], ...]
 
@@ -95,3 +98,55 @@ SHARPNESS = {
     'FedGA': (1.06669, 0.28508),
     'FedISM': (0.44165, 0.09966),
 }  # mean and std over clients; rho is not given
+
+CODE, TRAINING, DATA = 'code/utils/options.py', '4.1, Implement Details', '4.1, Datasets'
+TRANSFORMS, ROUND = 'code/datasets/dataset.py', 'code/train_Baseline.py'
+_UNTUNED = 'the authors tune it and report the best; ours is the default of their code, chosen before any result'
+_EVERY_PRESET = {
+    'data_seed': Setting(2024, TRANSFORMS),
+    'image_size': Setting(224, DATA),
+    'num_clients': Setting(20, DATA),
+    'alpha': Setting(1.0, DATA),
+    'corrupted_ratio': Setting(0.2, '4.2'),
+    'corruption': Setting('gaussian_noise', DATA),
+    'severity': Setting(3, ROUND),
+    'model': Setting('resnet18', '4.1, Model'),
+    'norm': Setting('batch', '4.1, Model: that of ResNet-18'),
+    'normalize': Setting('imagenet', TRANSFORMS),
+    'pretrained': Setting('$DATA/resnet18.npz', '4.1, Model: pretrained; ImageNet weights of torchvision in the code'),
+    'augment': Setting('affine+flip', TRANSFORMS),
+    'affine.degrees': Setting(10.0, TRANSFORMS),
+    'affine.translate': Setting(0.02, TRANSFORMS),
+    'rounds': Setting(300, TRAINING),
+    'local_epochs': Setting(1, TRAINING),
+    'batch_size': Setting(32, TRAINING),
+    'local_optimizer': Setting('adam', TRAINING),
+    'lr': Setting(0.0003, TRAINING),
+    'lr_decay': Setting(1.0, f'{TRAINING}: constant'),
+    'momentum': Setting(0.0, f'{TRAINING}: Adam has none'),
+    'adam_b1': Setting(0.9, TRAINING),
+    'adam_b2': Setting(0.999, TRAINING),
+    'weight_decay': Setting(0.0005, TRAINING),
+    'keep_optimizer': Setting(False, 'code/utils/local_training.py: a new Adam in every round'),
+    'participation': Setting(1.0, 'Algorithm 1'),
+    'seeds': Setting((0, 1, 2), '4.1, Evaluation Strategy: three; their numbers in code/train_Baseline.py'),
+    'validation': Setting(0.0, DATA),
+    'select': Setting('last_k', '4.1, Evaluation Strategy'),
+    'eval_every': Setting(1, ROUND),
+    'last_k': Setting(5, '4.1, Evaluation Strategy'),
+    'eval_batch_size': Setting(64, 'code/utils/evaluation.py: twice the batch of training'),
+    'fedism.q': Setting(2.0, TRAINING),
+    'fedism.beta': Setting(0.5, TRAINING),
+    'fedism.rho': Setting(0.05, CODE),
+    'fedism.alpha': Setting(0.1, f'{CODE}; the paper names GSAM and prints SAM'),
+    'fedism.tau': Setting(1.0, 'code/utils/losses.py'),
+    'saga.augment': Setting(
+        True, f'{ROUND}: compute_loss sees augmented images', False, 'sharpness that is not negative by chance'
+    ),
+    'qfedavg.q': Setting('0.5, 1, 2 or 5', 'Appendix C.1', 1.0, _UNTUNED),
+    'fairfed.beta': Setting('0.1, 0.5 or 1', 'Appendix C.1', 1.0, _UNTUNED),
+}
+SETTINGS = {
+    preset: {'scenario': Setting(f'quality_shift:ffl4mia:$DATA/{folder}', f'{DATA}; {TRANSFORMS}'), **_EVERY_PRESET}
+    for preset, folder in {'paper': 'ICH_20', 'paper_isic': 'ISIC2019_20'}.items()
+}

@@ -1,12 +1,14 @@
-"""What all tables and figures of FedISM share: methods, columns, and what was measured."""
+"""What all tables and figures of FedISM share: methods, columns, what was measured, and evidence of differences."""
 
 from __future__ import annotations
 
 import pathlib
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from experiments.evidence import of_runs
 from experiments.study import Cell, Study
 from fedjax_fair import results
 
@@ -29,12 +31,14 @@ ABLATION = {
     'FedAvg+SAGA': 'saga+logit_adjust',
     'FedISM': 'fedism',
 }
-COLUMNS = tuple(f'{kind} {score}' for kind in ('clean', 'corrupted', 'average') for score in ('ACC', 'AUC'))
+SCORES = {'ACC': 'balanced_accuracy', 'AUC': 'auc'}
+COLUMNS = tuple(f'{kind} {score}' for kind in ('clean', 'corrupted', 'average') for score in SCORES)
+MEASURES = ('avg', 'site:clean', 'site:corrupted')
 
 
-def scores_of(study: Study, recipe: str, **changes: Any) -> dict[str, Cell]:
-    """Mean and std of every column for one recipe."""
-    return scores(study.run(recipe, **changes)[0])
+def folders_of(study: Study, methods: Mapping[str, str], **changes: Any) -> dict[str, pathlib.Path]:
+    """The run of every method by its name."""
+    return {method: study.run(recipe, **changes)[0] for method, recipe in methods.items()}
 
 
 def scores(folder: pathlib.Path) -> dict[str, Cell]:
@@ -49,6 +53,18 @@ def scores(folder: pathlib.Path) -> dict[str, Cell]:
     table = 100 * np.concatenate([last, last.mean(2, keepdims=True)], 2)  # [evaluation, score, kind]
     flat = table.transpose(0, 2, 1).reshape(len(last), -1)
     return dict(zip(COLUMNS, zip(flat.mean(0).tolist(), flat.std(0).tolist(), strict=True), strict=True))
+
+
+def evidence_of(folders: Mapping[str, pathlib.Path], *baselines: str) -> dict[str, dict[str, Any]]:
+    """Differences in both scores with every baseline, on images of both kinds and in their mean.
+
+    They rest on what every test example got at the last evaluations: 'ACC against FedAvg' and so on.
+    """
+    return {
+        f'{score} against {baseline}': of_runs(folders, baseline, MEASURES, metric=metric)
+        for baseline in baselines
+        for score, metric in SCORES.items()
+    }
 
 
 def why_not_comparable(study: Study) -> str:

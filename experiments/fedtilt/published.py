@@ -1,10 +1,14 @@
-"""The paper's numbers in percent (accuracy, its std over clients, mu_sigma, sigma_sigma) and the tilts it used.
+"""The paper's numbers in percent (accuracy, its std over clients, mu_sigma, sigma_sigma), its tilts and its settings.
 
 Zhang et al., FedTilt: Towards Multi-Level Fairness-Preserving and Robust Federated Learning, arXiv 2503.13537, Tables
 II, III and VII.
 """
 
 from __future__ import annotations
+
+import math
+
+from experiments.published import Setting
 
 Row = tuple[float, float, float, float]
 
@@ -75,5 +79,78 @@ NUMBERS: dict[str, dict[str, dict[str, Row]]] = {
             'Ditto': (52.43, 12.22, 18.45, 4.64),
             'FedTilt': (66.80, 4.80, 14.00, 4.84),
         },
+    },
+}
+
+
+def most_uneven(accuracy: float, sample: bool = False) -> float:
+    """The largest mu_sigma of clients with two equally tested classes and this mean accuracy, in percent.
+
+    A client with accuracy ``a`` has classes of ``a - s`` and ``a + s``, and none is above 100: its deviation ``s`` is
+    at most ``100 - a``. With the ``sample`` deviation, of which two values have ``sqrt(2) s``, it is that times more.
+    """
+    return (100 - accuracy) * (math.sqrt(2) if sample else 1)
+
+
+def impossible(sample: bool = False) -> dict[tuple[str, str, str], tuple[float, float]]:
+    """``[table, data, method]``: published mu_sigma above what its accuracy allows, and that bound; (F-)MNIST alone."""
+    return {
+        (table, data, method): (row[2], most_uneven(row[0], sample))
+        for table, by_data in NUMBERS.items()
+        for data in (MNIST, FASHION)
+        for method, row in by_data[data].items()
+        if row[2] > most_uneven(row[0], sample)
+    }
+
+
+_SILENT = 'the paper does not say'
+_G, _F = 'appendix G, parameter setting', 'appendix F.1'
+_COMMON: dict[str, Setting] = {
+    'image_size': Setting('as given', _F, None, 'the files have the size of the paper'),
+    'norm': Setting('none', f'{_F}: layers and ReLU are named', None, 'this network has no such layer to choose'),
+    'normalize': Setting(None, _SILENT, '', 'pixels in [0, 1]'),
+    'pretrained': Setting('', 'algorithm 1, line 1'),
+    'augment': Setting('', f'{_F} names none'),
+    'local_epochs': Setting(10, _G),
+    'batch_size': Setting(10, _G),
+    'local_optimizer': Setting('sgd', _G),
+    'lr': Setting(0.01, _G),
+    'lr_decay': Setting(1.0, f'{_G}: one learning rate'),
+    'momentum': Setting(None, _SILENT, 0.0, 'SGD alone is named; the preset decide has 0 and 0.5'),
+    'weight_decay': Setting(None, _SILENT, 0.0, 'SGD alone is named'),
+    'keep_optimizer': Setting(None, _SILENT, False, 'plain SGD keeps nothing'),
+    'num_clients': Setting(100, _G),
+    'classes_per_client': Setting(2, _G),
+    'participation': Setting(0.1, _G),
+    'examples_per_class': Setting(None, _SILENT, None, 'all training images are dealt; the preset decide has 20'),
+    'whole_tests': Setting(None, _SILENT, None, 'the test set is cut like the training set; decide has whole classes'),
+    'seeds': Setting(None, _SILENT, (0, 1, 2), 'three show how far seeds differ'),
+    'validation': Setting(None, _SILENT, 0.0, 'nothing is chosen by our runs'),
+    'select': Setting('last_k', 'algorithm 1, line 9: the models of the last round'),
+    'last_k': Setting(1, 'algorithm 1, line 9'),
+    'eval_batch_size': Setting(None, _SILENT, 128, 'without batch statistics it changes no number'),
+}
+SETTINGS: dict[str, dict[str, Setting]] = {
+    'paper': {
+        **_COMMON,
+        'scenario': Setting(
+            'MNIST and F-MNIST', 'section IV-B', 'idx:$DATA/fashion-mnist', 'one at a time; --scenario names the other'
+        ),
+        'model': Setting('mlp', _F),
+        'model_options': Setting(
+            '3 linear layers', _F, {'widths': (200, 200)}, 'hidden widths are not given; these are those of FedAvg'
+        ),
+        'rounds': Setting(50, _G),
+        'eval_every': Setting(50, 'algorithm 1, line 9'),
+    },
+    'cifar10': {
+        **_COMMON,
+        'scenario': Setting('CIFAR10', 'section IV-B', 'cifar10:$DATA/cifar-10-binary.tar.gz', 'its archive'),
+        'model': Setting('cnn', _F),
+        'model_options': Setting(
+            '3 convolutional blocks and a linear layer', _F, {'widths': (32, 64, 128)}, 'widths are not given'
+        ),
+        'rounds': Setting(500, _G),
+        'eval_every': Setting(500, 'algorithm 1, line 9'),
     },
 }

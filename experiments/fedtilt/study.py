@@ -1,25 +1,37 @@
-"""What all tables and figures of FedTilt share: data conditions, methods, and what was measured."""
+"""What all tables and figures of FedTilt share: data conditions, methods, what was measured, and its evidence."""
 
 from __future__ import annotations
 
 import pathlib
+from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
+from experiments.evidence import of_runs, of_values, scored_by
 from experiments.fedtilt import published
-from experiments.study import Cell, Study, percent
+from experiments.study import Cell, Study, cell
 from fedjax_fair import results
 from fedjax_fair.training import Config
 
 HERE = pathlib.Path(__file__).parent
-COLUMNS = {'acc': 'client_mean', 'sigma': 'client_std', 'mu_sigma': 'mu_sigma', 'sigma_sigma': 'sigma_sigma'}
+ABOUT = {
+    'acc': 'accuracy, mean over clients, %',
+    'sigma': 'deviation of accuracy over clients, points',
+    'mu_sigma': "mean over clients of the deviation over a client's classes, points",
+    'sigma_sigma': "deviation over clients of the deviation over a client's classes, points",
+}
+COLUMNS = tuple(ABOUT)
 MODELS = {'global': 'global', 'adapted': 'adapted', 'personal': 'deployed'}
+# The model of each method that a client would use: FedAvg's is the global one after local training.
+USED = {'FedAvg': 'adapted', 'Ditto': 'personal', 'FedTilt': 'personal'}
 # Training data of each table: clean, or with outliers drawn anew in every round.
 CONDITIONS: dict[str, dict[str, Any]] = {'2': {}, '3': {'outliers': 'pixels'}, '7': {'outliers': 'gaussian'}}
 TITLES = {'2': 'clean data', '3': 'persistent random corruptions', '7': 'persistent Gaussian noise'}
 DITTO_MU = 0.01  # as for FedTilt; the paper only says that Ditto was tuned
 
-
 TOY = Config(model='logreg', rounds=20, local_epochs=10, batch_size=10, lr=0.05, eval_every=20, last_k=1)
+Values = Mapping[str, Mapping[str, np.ndarray]]  # [model][column], one number per seed, in percent
 
 
 def toy(study: Study, number: int, **settings: Any) -> Study:
@@ -44,18 +56,99 @@ def recipes(study: Study, table: str) -> dict[str, tuple[str, dict[str, Any]]]:
     }
 
 
+def folder_of(study: Study, table: str, method: str, **changes: Any) -> pathlib.Path:
+    """A method's run with the tilts and the data of one table; ``changes`` are of its settings."""
+    recipe, hyper = recipes(study, table)[method]
+    settings: dict[str, Any] = {**CONDITIONS[table], **changes, **({'hyper': hyper} if hyper else {})}
+    return study.run(recipe, **settings)[0]
+
+
+def values(folder: pathlib.Path) -> Values:
+    """Every kind of model that was evaluated, at its last evaluation, over clients that took part at least once.
+
+    A client that never did has no model of its own: its numbers would be those of the global model.
+    """
+    summary, lines = results.summary(folder), results.history(folder)
+    seeds, count = summary['seeds'], summary['clients']
+    taking = [~np.isin(np.arange(count), never) for never in summary['never_sampled']]
+
+    def of_kind(kind: str) -> dict[str, np.ndarray]:
+        last = {line['seed']: line[kind] for line in lines if kind in line}
+        rows = [
+            _statistics(*(np.asarray(last[seed][name], float)[own] for name in ('client_accuracy', 'client_class_std')))
+            for seed, own in zip(seeds, taking, strict=True)
+        ]
+        return dict(zip(COLUMNS, 100 * np.array(rows).T, strict=True))
+
+    return {model: of_kind(kind) for model, kind in MODELS.items() if summary[kind] is not None}
+
+
+def _statistics(accuracy: np.ndarray, deviation: np.ndarray) -> tuple[float, ...]:
+    """The columns from the accuracies of clients and the deviations over their classes."""
+    return accuracy.mean(), accuracy.std(), deviation.mean(), deviation.std()
+
+
 def numbers(folder: pathlib.Path) -> dict[str, dict[str, Cell]]:
-    """``[model][column]``: mean and std over seeds, in percent, of every kind of model that was evaluated."""
-    summary = results.summary(folder)
+    """``[model][column]``: mean and deviation over seeds of :func:`values`."""
     return {
-        model: {column: percent(summary[kind][name]) for column, name in COLUMNS.items()}
-        for model, kind in MODELS.items()
-        if summary[kind] is not None
+        model: {column: (float(own.mean()), float(own.std())) for column, own in found.items()}
+        for model, found in values(folder).items()
     }
 
 
-def measured(study: Study, table: str, method: str) -> dict[str, dict[str, Cell]]:
-    """A method's numbers under a table's condition."""
-    recipe, hyper = recipes(study, table)[method]
-    changes = CONDITIONS[table] | ({'hyper': hyper} if hyper else {})
-    return numbers(study.run(recipe, **changes)[0])
+def never_sampled(folder: pathlib.Path) -> dict[str, list[int]]:
+    """By seed the clients that took part in no round, where there are any."""
+    summary = results.summary(folder)
+    pairs = zip(summary['seeds'], summary['never_sampled'], strict=True)
+    return {str(seed): clients for seed, clients in pairs if clients}
+
+
+def sampled_words(folder: pathlib.Path) -> str:
+    """Over which clients numbers are, for the note under a table."""
+    found = never_sampled(folder)
+    left_out = '; '.join(f'seed {seed}: {", ".join(map(str, clients))}' for seed, clients in found.items())
+    told = f'{sum(map(len, found.values()))} never did and are left out ({left_out})' if found else 'all of them did'
+    everyone = 'Differences titled clients, which count test examples, are over all clients.'
+    return f'Numbers are over clients that took part in at least one round: {told}. {everyone}'
+
+
+def evidence(folders: Mapping[str, pathlib.Path]) -> dict[str, dict[str, Any]]:
+    """Differences of methods by their names in :data:`USED`: FedAvg is the baseline, and Ditto where it can be.
+
+    Entries on clients count test examples as well and have all clients; those on classes count seeds alone, and have
+    the clients that took part. A method whose models diverged has no differences.
+    """
+    whole = {name: one for name, one in folders.items() if np.isfinite(_used(one, name)['acc']).all()}
+    entries = {}
+    for baseline, title in (('FedAvg', ''), ('Ditto', ', with Ditto')):
+        own = {name: one for name, one in whole.items() if name in (baseline, 'Ditto', 'FedTilt')}
+        if baseline in own and len(own) > 1:
+            runs = {name: scored_by(one, MODELS[USED[name]]) for name, one in own.items()}
+            entries[f'clients{title}'] = of_runs(runs, baseline, ['avg', 'spread'])
+            entries[f'classes{title}'] = by_seed({name: _used(one, name) for name, one in own.items()}, baseline)
+    return entries
+
+
+def _used(folder: pathlib.Path, method: str) -> Mapping[str, np.ndarray]:
+    return values(folder)[USED[method]]
+
+
+def by_seed(found: Mapping[str, Mapping[str, np.ndarray]], baseline: str) -> dict[str, Any]:
+    """Evidence on all columns, over seeds; what diverged is left out."""
+    whole = {name: own for name, own in found.items() if all(np.isfinite(row).all() for row in own.values())}
+    columns = {column: {name: own[column].tolist() for name, own in whole.items()} for column in COLUMNS}
+    return of_values(columns, baseline, ABOUT, COLUMNS[1:])
+
+
+def shown(value: Cell) -> str:
+    """A cell of a table."""
+    return 'diverged' if np.isnan(value[0]) else cell(value)
+
+
+def plain(found: Any) -> Any:
+    """Numbers as JSON holds them: those of models that diverged are null."""
+    if isinstance(found, Mapping):
+        return {str(name): plain(one) for name, one in found.items()}
+    if isinstance(found, list | tuple):
+        return [plain(one) for one in found]
+    return None if isinstance(found, float) and np.isnan(found) else found

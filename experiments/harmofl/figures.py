@@ -3,35 +3,46 @@
 1: the loss around the global model on the data of two clients. 2: images of every hospital before and after amplitude
 normalisation. 3: images of every hospital and class. 4: nuclei found by some methods (a preset of segmentation). 5a:
 scores over rounds. 5b: local epochs, with rounds times epochs constant. 5c: the radius of the perturbation, all values
-and seeds as one program.
+and seeds as one program. drift: how far clients stray from the global model (Gamma, Eq. 9), which is not in the paper.
 """
 
 from __future__ import annotations
 
+import math
+import pathlib
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from experiments.evidence import of_values
 from experiments.harmofl import pictures
-from experiments.harmofl.study import CURVES, HERE, OURS, curve, folder_of, scores
+from experiments.harmofl.study import CURVES, DRIFTING, HERE, NETWORK, OURS, curve, folder_of, folders_of, scores
 from experiments.study import Cell, Study, cell, main
+from fedjax_fair.training import finished
 from fedjax_fair.viz import style
 
+PRESETS = {'4': '{}_segmentation'}  # of figures that do not have the usual one
 EPOCHS = (1, 2, 4, 8)
 ALPHAS = (0.0005, 0.005, 0.05, 0.5, 1.0)
+TENTH = math.log2(1.1)  # the smallest difference of interest between drifts: a tenth
 Curves = Mapping[str, Sequence[Cell]]
+
+
+def lines(study: Study, name: str, found: Mapping[str, tuple[np.ndarray, np.ndarray]], **axes: str) -> None:
+    """A line per method over rounds, of ``(rounds, values[seeds, rounds])``, with the deviation over seeds."""
+    with style.styled():
+        figure, (ax,) = style.grid(1, 1)
+        for number, (method, (rounds, values)) in enumerate(found.items()):
+            style.line(ax, rounds, values.mean(0), values.std(0), number, label=method)
+        ax.set(xlabel='round', **axes)
+        style.legend_below(figure, *ax.get_legend_handles_labels())
+        study.picture(figure, name)
 
 
 def convergence(study: Study) -> None:
     """Figure 5a: the mean score over clients after every evaluation, with the deviation over seeds."""
     found = {method: curve(folder_of(study, method)) for method in CURVES}
-    with style.styled():
-        figure, (ax,) = style.grid(1, 1)
-        for number, (method, (rounds, values)) in enumerate(found.items()):
-            style.line(ax, rounds, values.mean(0), values.std(0), number, label=method)
-        ax.set(xlabel='round', ylabel='test score, mean over clients (%)')
-        style.legend_below(figure, *ax.get_legend_handles_labels())
-        study.picture(figure, 'figure5a')
+    lines(study, 'figure5a', found, ylabel='test score, mean over clients (%)')
     rounds = next(iter(found.values()))[0]
     shown = sorted({0, len(rounds) // 4, len(rounds) // 2, len(rounds) - 1})
     rows = [
@@ -90,6 +101,26 @@ def radius(study: Study) -> None:
     draw(study, 'figure5c', 'alpha', ALPHAS, curves)
 
 
+def drifts(folder: pathlib.Path) -> tuple[np.ndarray, np.ndarray]:
+    """Rounds, and Gamma of every one, ``[seeds, rounds]``, of a run with ``track_drift``."""
+    values = np.asarray(finished(folder)[1].server['track_drift'])
+    return np.arange(1, values.shape[1] + 1), values
+
+
+def drift(study: Study) -> None:
+    """The mean squared distance of clients from the global model while they train, round by round."""
+    found = {name: drifts(folder) for name, folder in folders_of(study, DRIFTING, '+track_drift').items()}
+    lines(study, 'drift', found, ylabel='drift of clients (Eq. 9)', yscale='log')
+    logs = {name: np.log2(values).mean(1).tolist() for name, (_, values) in found.items()}
+    about = 'binary logarithm of the drift, mean over rounds: 1 more is twice as far'
+    evidence = of_values({'drift': logs}, NETWORK, {'drift': about}, ['drift'], margin=TENTH)
+    rows = [[name, *(f'{v[:, i].mean():.3g}' for i in (0, -1)), f'{v.mean():.3g}'] for name, (_, v) in found.items()]
+    numbers = {name: {'rounds': r.tolist(), 'drift': v.tolist()} for name, (r, v) in found.items()}
+    note = 'All methods have the same network. Means over seeds.'
+    head = ['method', 'first round', 'last round', 'mean over rounds']
+    study.table('drift', head, rows, note, numbers, evidence={f'against {NETWORK}': evidence})
+
+
 FIGURES = {
     '1': pictures.landscapes,
     '2': pictures.normalised,
@@ -98,6 +129,7 @@ FIGURES = {
     '5a': convergence,
     '5b': epochs,
     '5c': radius,
+    'drift': drift,
 }
 
 if __name__ == '__main__':

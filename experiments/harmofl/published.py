@@ -1,10 +1,13 @@
 """The numbers of the paper, in percent: (mean, std over runs) of each client; the std of Avg. is over clients (ddof 1).
 
 Jiang et al., HarmoFL: Harmonizing Local and Global Drifts in Federated Learning on Heterogeneous Medical Images, AAAI
-2022, Tables 1 and 2.
+2022, Tables 1 and 2; ``SETTINGS`` are those of its section Dataset and Experimental Settings, and of the authors'
+public code (github.com/med-air/HarmoFL, files as named).
 """
 
 from __future__ import annotations
+
+from experiments.published import Setting
 
 Row = tuple[tuple[float, float], ...]
 
@@ -51,3 +54,104 @@ TABLES: dict[str, dict[str, dict[str, Row]]] = {
     '1': {'nuclei': NUCLEI, 'prostate': PROSTATE},
     '2': {'Camelyon17': CAMELYON},
 }
+
+PAPER, CODE = 'Dataset and Experimental Settings', 'public code, federated/fed_train.py'
+NOT_USED = 'no other setting chooses the reported evaluation'
+BYTES = '|'.join(['0.00392156862745098'] * 3)  # 1 / 255, so that networks see 0 to 255
+
+# What the three tasks have in common.
+COMMON = {
+    'norm': Setting(
+        'stateless', 'public code, nets/models.py', 'batch',
+        'the baselines keep ordinary batch normalisation, without which FedBN is FedAvg; HarmoFL and its parts run '
+        'with norm=stateless',
+    ),
+    'pretrained': Setting('', 'public code, nets/models.py'),
+    'local_epochs': Setting(1, PAPER),
+    'lr_decay': Setting(1.0, CODE),
+    'weight_decay': Setting(0.0001, PAPER),
+    'keep_optimizer': Setting(True, CODE),
+    'split_by': Setting('site', PAPER),
+    'participation': Setting(1.0, 'Algorithm 1'),
+    'seeds': Setting((0, 1, 2), 'Experiments: three repeating runs; the code has 0 as its default'),
+    'validation': Setting(0.2, CODE),
+    'select': Setting('best_validation', PAPER),
+    'eval_every': Setting(1, CODE),
+    'last_k': Setting(None, PAPER, None, NOT_USED),
+}  # fmt: skip
+SGD = {
+    'local_optimizer': Setting('sgd', PAPER),
+    'momentum': Setting(0.9, PAPER),
+}
+OF_PIXELS = {
+    'score': Setting('dice_with_background', 'public code, utils/loss.py'),
+    'model': Setting('unet', PAPER),
+    'eval_batch_size': Setting(16, 'public code, train.sh'),
+}
+SETTINGS = {
+    'paper': {
+        **COMMON,
+        **SGD,
+        'scenario': Setting(
+            'Camelyon17, lists of patches in data.pkl', 'public code, utils/dataset.py',
+            'camelyon17:$DATA/camelyon17',
+            'the lists are not public: a fifth of the patches of every hospital is drawn for testing, by whole slides',
+        ),
+        'truncate': Setting(True, PAPER),
+        'num_clients': Setting(5, PAPER, None, 'the clients are the sites in the data, five'),
+        'image_size': Setting(96, CODE),
+        'model': Setting('densenet121', PAPER),
+        'model_options': Setting({'pad': 2}, 'public code, nets/models.py'),
+        'normalize': Setting('', 'public code, utils/dataset.py'),
+        'augment': Setting('', 'public code, utils/dataset.py'),
+        'rounds': Setting(100, PAPER),
+        'batch_size': Setting(128, CODE),
+        'lr': Setting(0.001, PAPER),
+        'eval_batch_size': Setting(128, CODE),
+    },
+    'paper_segmentation': {
+        **COMMON,
+        **SGD,
+        **OF_PIXELS,
+        'scenario': Setting(
+            'four hospitals of MoNuSAC2020, MoNuSAC2018 (MoNuSeg), TNBC', PAPER, 'csv:$DATA/nuclei/nuclei.csv',
+            'the paper does not name the four hospitals: the table has the three of most images and all others as one',
+        ),
+        'task': Setting('segmentation', PAPER),
+        'num_clients': Setting(6, PAPER, None, 'the clients are the sites in the data, six'),
+        'image_size': Setting(None, PAPER, 256, 'images differ in size; the published code has no nuclei'),
+        'normalize': Setting(None, PAPER, '', 'as for the other histology task'),
+        'augment': Setting(None, PAPER, '', 'as for the other histology task'),
+        'validation': Setting(None, PAPER, 0.2, 'as for the other two tasks'),
+        'loss': Setting('dice_batch', PAPER + ', Dice as in the public code, utils/loss.py'),
+        'rounds': Setting(500, PAPER),
+        'batch_size': Setting(None, PAPER, 16, 'as for the other segmentation task'),
+        'lr': Setting(0.0001, PAPER),
+    },
+    'paper_prostate': {
+        **COMMON,
+        **OF_PIXELS,
+        'scenario': Setting(
+            'six hospitals, split by slices as listed beside them', 'public code, utils/dataset.py',
+            'prostate:$DATA/prostate',
+            'by slices a patient is both trained on and tested; here patients are drawn, to the same 64/16/20 % '
+            '(source_options=split=slice has the published test slices)',
+        ),
+        'truncate': Setting(True, PAPER),
+        'num_clients': Setting(6, PAPER, None, 'the clients are the sites in the data, six'),
+        'image_size': Setting(384, CODE),
+        'normalize': Setting(f'0|0|0/{BYTES}', 'public code, utils/dataset.py: 0 to 255, not rescaled'),
+        'augment': Setting(
+            'rot90 by 0, 0, 1, 2 or 3 turns, then none, one or both mirrorings', 'public code, utils/dataset.py',
+            'symmetries', 'the same eight images; the published draw favours the four without a quarter turn, 3 to 2',
+        ),
+        'loss': Setting('joint_batch', 'public code, utils/loss.py'),
+        'rounds': Setting(500, CODE + '; the paper does not tell'),
+        'batch_size': Setting(16, 'public code, train.sh'),
+        'local_optimizer': Setting('adam', PAPER),
+        'lr': Setting(0.0001, PAPER),
+        'adam_b1': Setting(0.9, PAPER),
+        'adam_b2': Setting(0.99, PAPER),
+        'momentum': Setting(0.9, PAPER, 0.0, 'of Adam it is adam_b1; momentum is a setting of sgd'),
+    },
+}  # fmt: skip

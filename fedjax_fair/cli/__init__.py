@@ -3,6 +3,29 @@
 ``binary`` is one of these commands as a program, and ``program`` makes a program of one's own with the flags of a run.
 """
 
-from fedjax_fair.cli.main import COMMANDS, binary, console, program
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fedjax_fair.interruption import leave, on_signals
+
+if TYPE_CHECKING:
+    from fedjax_fair.cli.main import COMMANDS, binary, program
 
 __all__ = ['COMMANDS', 'binary', 'console', 'program']
+
+
+def console() -> None:
+    """The command ``fedjax-fair``; signals are answered from the start, before large libraries are imported."""
+    on_signals(leave)
+    from fedjax_fair.cli import main
+
+    main.console()
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
+    from fedjax_fair.cli import main
+
+    return getattr(main, name)

@@ -49,21 +49,22 @@ SUBCOMMANDS: dict[str, Subcommand] = {
 }
 
 
-def data(words: Sequence[str]) -> int:
+def data(given: Sequence[str]) -> int:
     """Look at data before training: inspect it, draw and write down its partition over clients."""
-    if not words or words[0] in (*HELP, 'help'):
+    if not given or given[0] in (*HELP, 'help'):
         print(_usage())
-        return 0 if words else 2
-    name, *rest = words
+        return 0 if given else 2
+    name, *rest = given
     if name not in SUBCOMMANDS:
         fail(f'unknown command {f"data {name}"!r}; choose one of {", ".join(f"data {known}" for known in SUBCOMMANDS)}')
     subcommand = SUBCOMMANDS[name]
-    settings.load_plugins([word for word in rest if word not in HELP])
+    words = settings.expanded([word for word in rest if word not in HELP])
+    settings.load_plugins(words)
     if set(rest) & set(HELP):
         print(_help(name, subcommand))
         return 0
     values = _flags_of(subcommand)
-    return subcommand.run(_parse(name, subcommand, rest, values), values)
+    return subcommand.run(_parse(name, subcommand, words, values), values)
 
 
 def _flags_of(subcommand: Subcommand) -> flags.FlagValues:
@@ -77,9 +78,9 @@ def _flags_of(subcommand: Subcommand) -> flags.FlagValues:
 def _parse(name: str, subcommand: Subcommand, words: Sequence[str], values: flags.FlagValues) -> str:
     """Parse the flags into ``values``; returns the argument."""
     try:
-        given = values(['fedjax-fair', *words])[1:]
-    except flags.Error as error:
-        raise UserError(f'data {name}: {" ".join(str(error).split())}') from None
+        given = settings.parsed(words, values)
+    except UserError as error:
+        raise UserError(f'data {name}: {error.message}') from None
     if len(given) != 1 or not given[0]:
         arguments = ' '.join(given) if given else 'none is given'
         raise UserError(f'data {name} needs one argument, {subcommand.argument}: {arguments}')

@@ -12,8 +12,10 @@ import numpy as np
 from absl import flags
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from fedjax_fair.cli import catalogue, settings
+from fedjax_fair.consoles import plain_console
 from fedjax_fair.data import (
     Federation,
     data_options,
@@ -27,7 +29,9 @@ from fedjax_fair.data.pool_overview import SIDES, class_names, counts_of_classes
 from fedjax_fair.data.problems import Problem, find_problems
 from fedjax_fair.data.sources.recognition import recognise
 from fedjax_fair.errors import DataError, UserError
+from fedjax_fair.escaping import visible
 from fedjax_fair.options import Option, options_of
+from fedjax_fair.publishing import refuse_root
 from fedjax_fair.training import load_federation
 from fedjax_fair.training.checks import checked
 from fedjax_fair.viz.federations import contact_sheet, draw_partition, pool_sheet
@@ -55,26 +59,28 @@ def inspect(argument: str, values: flags.FlagValues) -> int:
     """
     if values.out and not values.out.lower().endswith('.png'):
         raise UserError(f'`out`={values.out}: the picture is a PNG; name a file that ends in .png')
+    if values.out:
+        refuse_root(pathlib.Path(values.out).parent, values.out)
     sources = catalogue.items('sources')
     spec = source_of(argument, sources)
     kind, _, path = spec.partition(':')
     console = _console()
     if spec != argument:
-        console.print(f'{argument} looks like {kind}: {sources[kind].about}', highlight=False, markup=False)
+        console.print(f'{argument} looks like {kind}: {sources[kind].about}')
     config = checked(settings.config_of(values, {}))
     try:
         pool = read_pool(kind, path, data_seed=config.data_seed, **config.data)
     except DataError as error:
         _print_problems(console, [Problem(f'the data cannot be read: {error.with_flags()}', 1, (), grave=True)])
         for file in getattr(error, 'files', ()):
-            console.print(f'  {file}', highlight=False, markup=False, soft_wrap=True)
+            console.print(f'  {file}', soft_wrap=True)
         return 1
     _print_facts(console, spec, pool)
     if pool.x.ndim == 4:
         out = _made(values.out or f'runs/inspect-{_file_name(spec)}.png')
         with _writing(out):
             pool_sheet(pool, out)
-        console.print(f'images: {out}', highlight=False, markup=False)
+        console.print(f'images: {out}')
     problems = find_problems(pool)
     _print_problems(console, problems)
     return int(any(problem.grave for problem in problems))
@@ -86,6 +92,7 @@ def partition(argument: str, values: flags.FlagValues) -> int:
     config = checked(dataclasses.replace(settings.config_of(values, {}), scenario=scenario))
     out = pathlib.Path(values.out or f'runs/partition-{_file_name(scenario)}')
     base = out.with_suffix('') if out.suffix == '.json' else out / 'partition'
+    refuse_root(base.parent, out)
     shared = 'partition' in scenario_options(scenario.partition(':')[0])
     if out.suffix == '.json' and not shared:
         raise UserError(
@@ -151,14 +158,14 @@ def _file_name(spec: str) -> str:
 
 
 def _console() -> Console:
-    console = Console()
-    return console if console.is_terminal else Console(width=120)  # a file or a pipe has no width of its own
+    console = plain_console()
+    return console if console.is_terminal else plain_console(width=120)  # a file or a pipe has no width of its own
 
 
 def _print_facts(console: Console, spec: str, pool: Pool) -> None:
-    console.print(f'\n{spec}', highlight=False, markup=False, style='bold')
+    console.print(f'\n{spec}', style='bold')
     for name, value in facts(pool).items():
-        console.print(f'  {name:9} {value}', highlight=False, markup=False)
+        console.print(f'  {name:9} {value}')
     console.print('', _table('class', class_names(pool), counts_of_classes(pool)), '')
     if pool.sites:
         console.print(_table('site', pool.sites, counts_of_sites(pool)), '')
@@ -170,7 +177,7 @@ def _table(title: str, names, counts: np.ndarray) -> Table:
     for split in SIDES:
         table.add_column(split, justify='right')
     for name, row in zip(names, counts.tolist(), strict=True):
-        table.add_row(name, *map(str, row))
+        table.add_row(Text(visible(name)), *map(str, row))  # a name is no markup
     return table
 
 
@@ -179,4 +186,4 @@ def _print_problems(console: Console, problems: list[Problem]) -> None:
         console.print('no problems found', style='green')
     for problem in problems:
         style = 'red' if problem.grave else 'yellow'
-        console.print(problem.sentence, style=style, highlight=False, markup=False, soft_wrap=True)
+        console.print(problem.sentence, style=style, soft_wrap=True)

@@ -17,8 +17,8 @@ TITLES = {
 MOST_CHOICES = 10  # more of them are in `fedjax-fair list`
 SHORT = {  # commands that train nothing, and the flags that they read
     'list': ('name', 'json', 'plugin'),
-    'report': ('out', 'baseline', 'margin', 'plugin'),
-    'verdict': ('runs', 'margin', 'json', 'out'),
+    'report': ('out', 'baseline', 'margin', 'metric', 'plugin'),
+    'verdict': ('runs', 'margin', 'metric', 'json', 'out'),
     'check-method': ('plugin', 'recipe'),
 }
 

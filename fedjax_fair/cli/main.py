@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import logging as python_logging
 import pathlib
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -16,6 +17,7 @@ from fedjax_fair.cli.check_method import check_method
 from fedjax_fair.cli.help import HELP, help_text
 from fedjax_fair.cli.mistakes import fail, one_line, reader_may_leave
 from fedjax_fair.errors import UserError
+from fedjax_fair.interruption import exit_code, of_program
 from fedjax_fair.options import Option
 from fedjax_fair.results import holds_run, point_name
 from fedjax_fair.training import Config, Interrupted, run_data_seeds, use_compilation_cache, use_host_devices
@@ -44,16 +46,26 @@ def run(values: flags.FlagValues, hyper: dict[str, str]) -> None:
 
 def compare(values: flags.FlagValues, hyper: dict[str, str]) -> None:
     """Run several recipes under the same settings and compare them."""
+    metric = reporting.metric_of(values)
+    recipes, margin, config, out = _comparison(values, hyper, 'compare')
+    frontiers, data_seeds = settings.grid_of(values.frontier, 'frontier'), settings.data_seeds_of(values)
+    run_all(config, recipes, out, frontiers=frontiers, data_seeds=data_seeds, **_how(values))
+    folders = [out / recipe for recipe in recipes]
+    reporting.show(folders, out, baseline=values.baseline, margin=margin, metric=metric)
+
+
+def _comparison(
+    values: flags.FlagValues, hyper: dict[str, str], command: str, runs: str = ''
+) -> tuple[list[str], float, Config, pathlib.Path]:
+    """Recipes, margin, settings and output folder of a command that compares; ``runs`` is the folder of its runs."""
     recipes = (values.recipes or DEFAULT_RECIPES).split(',')
     margin = reporting.margin_of(values, recipes)
     config = settings.config_of(values, hyper)
-    out = _out(values, 'compare', config)
+    out = _out(values, command, config)
     if not values['seeds'].present:
-        config = dataclasses.replace(config, seeds=_compared_seeds(out, recipes, values.resume))
+        config = dataclasses.replace(config, seeds=_compared_seeds(out / runs, recipes, values.resume))
     _start(config)
-    frontiers, data_seeds = settings.grid_of(values.frontier, 'frontier'), settings.data_seeds_of(values)
-    run_all(config, recipes, out, frontiers=frontiers, data_seeds=data_seeds, **_how(values))
-    reporting.show([out / recipe for recipe in recipes], out, baseline=values.baseline, margin=margin)
+    return recipes, margin, config, out
 
 
 def _compared_seeds(out: pathlib.Path, recipes: Sequence[str], resume: bool) -> tuple[int, ...]:
@@ -75,13 +87,7 @@ def sweep(values: flags.FlagValues, hyper: dict[str, str]) -> None:
 
 def tune(values: flags.FlagValues, hyper: dict[str, str]) -> None:
     """Tune recipes with the same budget on validation data, then compare them as given and as tuned."""
-    recipes = (values.recipes or DEFAULT_RECIPES).split(',')
-    margin = reporting.margin_of(values, recipes)
-    config = settings.config_of(values, hyper)
-    out = _out(values, 'tune', config)
-    if not values['seeds'].present:
-        config = dataclasses.replace(config, seeds=_compared_seeds(out / FINAL, recipes, values.resume))
-    _start(config)
+    recipes, margin, config, out = _comparison(values, hyper, 'tune', FINAL)
     search(config, recipes, out, **settings.tuning_of(values), **_how(values))
     finals = [out / FINAL / recipe for recipe in recipes]
     folders = [folder for final in finals for folder in (final, tuned_folder(final))]
@@ -190,15 +196,16 @@ def guarded(values: flags.FlagValues) -> Iterator[None]:
     """Around a program's work: mistakes and interruptions end in one line, and libraries keep quiet."""
     if 'verbosity' not in values or not values['verbosity'].present:
         logging.set_verbosity(logging.WARNING)  # absl programs show INFO, and libraries say a lot
+        python_logging.getLogger('matplotlib').setLevel(python_logging.ERROR)  # of folders for its fonts, for instance
     try:
-        with reader_may_leave(), one_line():
+        with of_program(), reader_may_leave(), one_line():
             yield
     except Interrupted as stopped:
         print(f'fedjax-fair: {stopped.with_flags()}', file=sys.stderr)
-        sys.exit(130)
-    except KeyboardInterrupt:
+        sys.exit(stopped.exit_code)
+    except KeyboardInterrupt as stop:
         print('fedjax-fair: interrupted; --resume goes on from the last checkpoint, if any', file=sys.stderr)
-        sys.exit(130)
+        sys.exit(exit_code(stop))
 
 
 def _out(values: flags.FlagValues, command: str, config: Config) -> pathlib.Path:
@@ -207,7 +214,7 @@ def _out(values: flags.FlagValues, command: str, config: Config) -> pathlib.Path
 
 
 def _start(config: Config) -> None:
-    use_host_devices(config.devices)
+    use_host_devices(config.devices, config.deterministic)
     use_compilation_cache()
 
 

@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sys
 from collections.abc import Iterator
 from typing import NoReturn
 
 from fedjax_fair.errors import UserError
+
+# What the system says of paths and disks, whatever we do. A file that is not there may be a bug, and is not among them.
+REFUSED = (
+    errno.ENAMETOOLONG,
+    errno.ELOOP,
+    errno.EACCES,
+    errno.EPERM,
+    errno.EROFS,
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EIO,
+)
 
 
 def fail(message: str) -> NoReturn:
@@ -19,11 +32,18 @@ def fail(message: str) -> NoReturn:
 
 @contextlib.contextmanager
 def one_line() -> Iterator[None]:
-    """Turn a mistake of the user into one line; any other error is a bug and passes."""
+    """Turn a mistake of the user into one line; any other error is a bug and passes.
+
+    A path that the system refuses is no bug either.
+    """
     try:
         yield
     except UserError as error:
         fail(error.with_flags())
+    except OSError as error:
+        if error.filename is None or error.errno not in REFUSED:
+            raise
+        fail(UserError(f'{error.filename}: {error.strerror}').with_flags())
 
 
 @contextlib.contextmanager

@@ -11,9 +11,11 @@ from absl import flags
 from rich.console import Console
 
 from fedjax_fair import results
-from fedjax_fair.cli.settings import MARGIN_FLAG
+from fedjax_fair.cli.settings import MARGIN_FLAG, METRIC_FLAG
+from fedjax_fair.consoles import plain_console
 from fedjax_fair.errors import UserError
 from fedjax_fair.options import not_one_of
+from fedjax_fair.publishing import make_folder, publish, refuse_root
 from fedjax_fair.report import (
     draw_report,
     frontier_text,
@@ -26,8 +28,7 @@ from fedjax_fair.report import (
     verdict_of,
 )
 from fedjax_fair.results.findings import MARGIN
-
-TABLE = 'table.json'
+from fedjax_fair.results.report_files import TABLE
 
 
 def show(
@@ -37,27 +38,29 @@ def show(
     baseline: str | None = None,
     margin: float = MARGIN,
     swept: bool = False,
+    metric: str | None = None,
 ) -> None:
     """Print the tables of runs with what they are about above and remarks below, and write their report."""
-    console = Console()
+    console = plain_console()
     if not console.is_terminal:  # a file or a pipe has room for all columns
-        console = Console(width=240)
+        console = plain_console(width=240)
     if tuned := tuning_text(out):
         print(tuned)
     runs = load_runs(folders)
-    tables = make_tables(runs, baseline, margin, swept)
+    tables = make_tables(runs, baseline, margin, swept, metric)
     for table in tables:
         _print_lines(console, head_of(table.found.runs))
         console.print(to_rich(table, console.width))
     _print_lines(console, [*remarks_of(runs), *(run.sentence for run in left_out)])
-    if curves := frontier_text(out):
-        print(curves)
-    print(f'report: {draw_report(tables, out, left_out)}')
+    curves = results.frontiers(out)
+    if told := frontier_text(out, curves, tables[0].found.metric):
+        print(told)
+    print(f'report: {draw_report(tables, out, left_out, curves)}')
 
 
 def _print_lines(console: Console, lines: Sequence[str]) -> None:
     for line in lines:
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
+        console.print(line, soft_wrap=True)
 
 
 def margin_of(values: flags.FlagValues, recipes: Sequence[str] | None = None) -> float:
@@ -67,11 +70,20 @@ def margin_of(values: flags.FlagValues, recipes: Sequence[str] | None = None) ->
     return MARGIN_FLAG.parse(values.margin)
 
 
+def metric_of(values: flags.FlagValues) -> str | None:
+    """The score that was asked for in place of that of the runs."""
+    metric = None if values.metric is None else METRIC_FLAG.parse(values.metric)
+    if metric is not None and 'keep_predictions' in values and values.keep_predictions is False:
+        raise UserError(f'`metric`={metric} needs what every test example got; leave out `keep_predictions`=false')
+    return metric
+
+
 def report(values: flags.FlagValues, hyper: dict[str, str]) -> None:
     """Draw the report of the runs below --out again."""
     if values.out is None or not pathlib.Path(values.out).is_dir():
         raise UserError(f'`out`={values.out} must be a directory with results')
     out = pathlib.Path(values.out)
+    refuse_root(out, out)
     margin, earlier = margin_of(values), _earlier(out)
     runs, left_out = results.load_readable(results.run_folders(out))
     if not runs:
@@ -91,17 +103,25 @@ def report(values: flags.FlagValues, hyper: dict[str, str]) -> None:
         values.baseline or (before if before in known else None),
         margin,
         (out / results.SWEEP).exists(),
+        metric_of(values) or _unless_recorded(earlier.get('score'), runs),
     )
 
 
+def _unless_recorded(score: Any, runs: Sequence[results.Run]) -> str | None:
+    """The score of the report that is there, if it was asked for: the runs say another one."""
+    asked = score in METRIC_FLAG.choices and score not in [run.score for run in runs]
+    return score if asked else None
+
+
 def _earlier(out: pathlib.Path) -> dict[str, Any]:
-    """Order of runs, baseline and margin of the report that is there; nothing where there is none."""
+    """Order of runs, baseline, margin and score of the report that is there; nothing where there is none."""
     try:
         scenarios = json.loads((out / TABLE).read_text())['scenarios']
         folders = [
             str(pathlib.Path(path).resolve()) for one in scenarios for r in one['recipes'] for path in r['folders']
         ]
-        return {'folders': folders, 'baseline': scenarios[0]['baseline'], 'margin': scenarios[0]['margin']}
+        first = scenarios[0]
+        return {'folders': folders, 'baseline': first['baseline'], 'margin': first['margin'], 'score': first['score']}
     except (OSError, ValueError, KeyError, IndexError, TypeError):
         return {}
 
@@ -110,10 +130,10 @@ def verdict(values: flags.FlagValues, hyper: dict[str, str]) -> None:
     """Say whether one run is better or fairer than another: verdict RUN_A RUN_B [--margin=1.0] [--json]."""
     if len(values.runs) < 2:
         raise UserError('verdict needs two run directories: fedjax-fair verdict RUN_A RUN_B')
-    margin = margin_of(values)
-    found = verdict_of(load_runs(values.runs), margin)
+    margin, metric = margin_of(values), metric_of(values)
+    found = verdict_of(load_runs(values.runs), margin, metric)
     print(found.to_json() if values.json else found.text, end='' if values.json else '\n')
     if values.out is not None:
         path = pathlib.Path(values.out)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(found.to_json(), encoding='utf-8')
+        make_folder(path.parent)
+        publish(path, found.to_json())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import pathlib
 import re
 from collections.abc import Sequence
@@ -13,16 +14,25 @@ from absl import flags
 from fedjax_fair import plugins
 from fedjax_fair.cli.flag_files import config_words
 from fedjax_fair.errors import UserError
-from fedjax_fair.options import Option, above, options_of
+from fedjax_fair.foreign import is_writable_text
+from fedjax_fair.options import Option, above, number, options_of
+from fedjax_fair.results.comparison import METRICS
 from fedjax_fair.results.findings import MARGIN
 from fedjax_fair.training.config import Config, flags_of_settings
 from fedjax_fair.training.tuning import TUNING_OPTIONS, tune
 
 HYPER = re.compile(r'--([a-z0-9_]+\.[a-z0-9_]+)(?:=(.*))?$', re.DOTALL)
+SHORT_DASH = re.compile(r'^-(?=[a-zA-Z])')  # absl reads -name=value, too
+DASHES = '--'  # before the name of a flag
+FLAGS_OF_FILES = ('config', 'flagfile')  # that name files of flags
+LONGEST_NAME = 100  # characters of a flag's name, dashes included
 PLUGIN = '--plugin='
 TEXTS = tuple[str, ...]  # the kind of a flag that may be repeated
 MARGIN_FLAG = Option(
-    'margin', MARGIN, float, f'smallest difference of interest, in points (default: {MARGIN:g})', above(0)
+    'margin', MARGIN, float, f'smallest difference of interest, in points (default: {MARGIN:g})', above(0, at_most=100)
+)
+METRIC_FLAG = Option(
+    'metric', None, str, 'score that tables and verdicts are about (default: that of the runs)', None, METRICS
 )
 OUTPUT_FLAGS = (
     Option('out', None, str, 'directory for results (default: runs/<command>-<scenario>)'),
@@ -33,7 +43,7 @@ OUTPUT_FLAGS = (
         'file of flags (one per line), or the config.json of a run to repeat; other flags overrule it',
     ),
     Option('resume', False, bool, 'go on from the last checkpoint in --out; runs that are finished are kept'),
-    Option('overwrite', False, bool, 'delete the results in --out first'),
+    Option('overwrite', False, bool, 'delete what earlier commands wrote into --out first; other files stay'),
     Option('quiet', False, bool, 'no progress display'),
     Option('recipes', None, str, 'recipes separated by commas'),
     Option(
@@ -45,6 +55,7 @@ OUTPUT_FLAGS = (
     Option('name', None, str, 'what to explain with its options: a recipe, a model, a scenario, ...'),
     Option('baseline', None, str, 'recipe that the others are compared with (default: the first)'),
     MARGIN_FLAG,
+    METRIC_FLAG,
     Option('runs', (), TEXTS, 'run directories to judge, the first against the second'),
     Option('profile', False, bool, 'trace one round into OUT/profile and show its longest operations'),
 )
@@ -59,11 +70,13 @@ OWNERS: dict[str, tuple[str, ...]] = {  # the commands that read a flag; all com
     'profile': ('run',),
     'baseline': ('compare', 'tune', 'report'),
     'margin': ('compare', 'tune', 'report', 'verdict'),
+    'metric': ('compare', 'report', 'verdict'),
     'runs': ('verdict',),
     **{one.name: ('tune',) for one in TUNING_FLAGS},
 }
 COMPARED_SEEDS = (0, 1, 2, 3, 4)  # of compare, unless it is given others: fewer decide next to nothing
 ALIASES = {'seed': 'seeds', 'clients': 'num_clients'}
+NO_SETTINGS = {*ALIASES, *(one.name for one in (*OUTPUT_FLAGS, *TUNING_FLAGS)), *FLAGS_OF_FILES, 'plugin'}
 ARGUMENTS = {'list': 'name', 'check-method': 'plugin'}  # the flag that a command's argument stands for
 SEVERAL = {'verdict': 'runs'}  # and the flag of a command that takes several arguments, anywhere among its flags
 _DEFINE = {bool: flags.DEFINE_boolean, TEXTS: flags.DEFINE_multi_string}  # all others are texts that options parse
@@ -138,18 +151,37 @@ def expanded(words: Sequence[str], command: str = 'run') -> list[str]:
 
     A command's argument, the first word that is no flag, is written as the flag it stands for.
     """
-    words = list(words)
+    words = [SHORT_DASH.sub('--', word) for word in words]
     places = [place for place, word in enumerate(words) if not word.startswith('-')]
     if command in ARGUMENTS and places:
         words[places[0]] = f'--{ARGUMENTS[command]}={words[places[0]]}'
-    for flag in ('config', 'plugin'):
+    for flag in (*FLAGS_OF_FILES, 'plugin'):
         if f'--{flag}' in words:
             raise UserError(f'write --{flag}=FILE')
-    files = [word.partition('=')[2] for word in words if word.startswith('--config=')]
+    _check_words(words)
+    files = [(flag, path) for flag, _, path in (word.removeprefix('--').partition('=') for word in words)]
     given = {pathlib.PurePath(spec).name for spec in _plugins_in(words)}
-    from_files = [word for path in files for word in config_words(path)]
+    from_files = [
+        word for flag, path in files if flag in FLAGS_OF_FILES for word in config_words(path, flag, NO_SETTINGS)
+    ]
+    _check_words(from_files)
     known = [f'{PLUGIN}{spec}' for spec in _plugins_in(from_files) if pathlib.PurePath(spec).name in given]
-    return [*(word for word in from_files if word not in known), *words]
+    own = (word for word in words if not word.startswith('--flagfile='))  # it is read, so absl has nothing to do
+    return [*(word for word in from_files if word not in known), *own]
+
+
+def is_flag(word: str) -> bool:
+    """Whether a word of a command line is a flag rather than a value."""
+    return word.startswith(DASHES)
+
+
+def _check_words(words: Sequence[str]) -> None:
+    """Refuse words that no file can hold, and names that are none: libraries would answer with tracebacks."""
+    for word in words:
+        if not is_writable_text(word):
+            raise UserError(f'{word} is not text in UTF-8; rename the file or folder')
+        if is_flag(word) and len(word.partition('=')[0]) > LONGEST_NAME:
+            raise UserError(f'unknown flag {word[:LONGEST_NAME]}...; flags are written --name=value')
 
 
 def _plugins_in(words: Sequence[str]) -> list[str]:
@@ -174,20 +206,31 @@ def parse(words: Sequence[str], values: flags.FlagValues, command: str = 'run') 
     define_flags(values)
     plain, hyper = split_hyper(given)
     values.set_gnu_getopt(command in SEVERAL)
-    try:
-        rest = values(['fedjax-fair', *plain])
-    except flags.Error as error:
-        raise UserError(' '.join(str(error).split())) from None
+    rest = parsed(plain, values)
     for name, owners in OWNERS.items():
         if values[name].present and command not in owners:
             raise UserError(f'`{name}` is a flag of {" and ".join(owners)}, not of {command}')
+    if values.resume and values.overwrite:
+        raise UserError('`resume` goes on with the results that `overwrite` would delete; give one of them')
     if command in OWNERS['recipes'] and any(w.partition('=')[0] == '--recipe' for w in words):
         raise UserError(f'{command} takes --recipes=A,B,..., not --recipe')
-    if command in SEVERAL and len(rest) > 1:
-        setattr(values, SEVERAL[command], [*getattr(values, SEVERAL[command]), *rest[1:]])
-    elif len(rest) > 1:
-        raise UserError(f'unexpected argument {rest[1]!r}; flags are written --name=value')
+    if command in SEVERAL:
+        setattr(values, SEVERAL[command], [*getattr(values, SEVERAL[command]), *rest])
+    elif rest:
+        raise UserError(f'unexpected argument {rest[0]!r}; flags are written --name=value')
     return hyper
+
+
+def parsed(words: Sequence[str], values: flags.FlagValues) -> list[str]:
+    """Parse flags into ``values``; returns the words that are no flags. Anything wrong is a UserError."""
+    for word, following in itertools.pairwise([*words, DASHES]):
+        name = word.removeprefix(DASHES)
+        if is_flag(word) and name in values and not values[name].boolean and is_flag(following):
+            raise UserError(f'`{name}` needs a value: write {word}=VALUE')
+    try:
+        return values(['fedjax-fair', *words])[1:]
+    except (flags.Error, ValueError) as error:
+        raise UserError(' '.join(str(error).split())) from None
 
 
 def config_of(values: flags.FlagValues, hyper: dict[str, str], recipe: str | None = None) -> Config:
@@ -205,7 +248,7 @@ def _value(option: Option, values: flags.FlagValues) -> Any:
     """The value of a flag; choices and ranges are checked together with all other settings."""
     value = getattr(values, option.name)
     parses = option.kind in (int, float, tuple[int, ...]) and isinstance(value, str)
-    return option._replace(range=None).parse(value) if parses else value
+    return option.read(value) if parses else value
 
 
 def tuning_of(values: flags.FlagValues) -> dict[str, Any]:
@@ -227,7 +270,7 @@ def grid_of(specs: Sequence[str], flag: str = 'grid') -> dict[str, list[float]]:
         if name in grid:
             raise UserError(f'`{flag}`={spec}: {name} is given twice')
         try:
-            grid[name] = [float(v) for v in text.split(',')]
+            grid[name] = [number(one) for one in text.split(',')]
         except ValueError:
             raise UserError(f'`{flag}`={spec} must be written name=v1,v2,... with numbers') from None
     return grid

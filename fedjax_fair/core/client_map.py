@@ -13,6 +13,7 @@ from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
 from fedjax_fair.core import tree
+from fedjax_fair.core.ordered_map import LEAST_DEVICES, ordered_sum
 from fedjax_fair.core.platform import on_cpu
 from fedjax_fair.core.types import Array, PyTree
 from fedjax_fair.errors import UserError
@@ -22,16 +23,23 @@ AXIS = 'clients'
 
 
 class ClientMap(NamedTuple):
-    """``chunk`` clients run at once (None: all of them), on every device of ``mesh`` (None: one device)."""
+    """``chunk`` clients run at once (None: all of them), on every device of ``mesh`` (None: one device).
+
+    ``ordered``: not 0 if clients run one at a time on this many devices of the mesh, with sums in an order that does
+    not depend on the devices (``chunk`` is 1), see :mod:`fedjax_fair.core.ordered_map`.
+    """
 
     chunk: int | None = None
     mesh: Mesh | None = None
+    ordered: int = 0
 
     @property
     def devices(self) -> int:
-        return 1 if self.mesh is None else self.mesh.size
+        return self.ordered or (1 if self.mesh is None else self.mesh.size)
 
     def describe(self) -> str:
+        if self.ordered:
+            return f'one at a time on {self.devices} device{"s" * (self.devices > 1)}, sums in a fixed order'
         inside = 'vmap' if self.chunk is None else f'chunked by {self.chunk}'
         return inside if self.mesh is None else f'sharded over {self.devices} devices, {inside} on each'
 
@@ -76,6 +84,8 @@ def _unless_lane_finished(axis_size, in_batched, active, new, old):
 
 def fit(client_map: ClientMap, clients: int) -> tuple[ClientMap, int]:
     """The map with chunks of even size for this many clients, and the number of slots it then needs."""
+    if client_map.ordered:
+        return client_map._replace(chunk=1), clients
     per_device = -(-clients // client_map.devices)
     chunks = -(-per_device // min(client_map.chunk or per_device, per_device))
     chunk = -(-per_device // chunks)
@@ -86,9 +96,11 @@ def deal(work: Array, client_map: ClientMap) -> Array:
     """Order of clients that wastes little: longest first, dealt to the devices like cards.
 
     Neighbours end up in one chunk, so a chunk's clients have similar length, and every device gets its share of the
-    long ones.
+    long ones. Ordered maps deal in waves, so that the order itself does.
     """
     order = jnp.argsort(-work, stable=True)
+    if client_map.ordered:
+        return order
     return order.reshape(-1, client_map.devices).T.reshape(-1)
 
 
@@ -103,6 +115,8 @@ def map_sum(client_map: ClientMap, fn: Callable, zero: PyTree, shared: PyTree, c
     Returns the sum of the summands, which look like ``zero``, and the stacked outputs. Summands are accumulated chunk
     by chunk, so they cost the memory of one chunk however large the cohort is.
     """
+    if client_map.ordered:
+        return ordered_sum(client_map.mesh, client_map.ordered, fn, zero, shared, clients)
     if client_map.mesh is None:
         return _chunked(client_map.chunk, fn, zero, shared, clients)
 
@@ -169,6 +183,16 @@ _MAPS: dict[str, Callable[[int | None, int], ClientMap]] = {  # from clients at 
     'sharded': lambda chunk, devices: ClientMap(chunk, client_mesh(devices)),
 }
 CLIENT_MAPS = (AUTO, *_MAPS)
+
+
+def in_order(client_map: ClientMap) -> ClientMap:
+    """One client at a time, with sums in an order that does not depend on the devices.
+
+    On CPU the mesh has devices enough that XLA compiles the same program as for any other number of them.
+    """
+    workers = client_map.devices
+    mesh = client_mesh(max(workers, LEAST_DEVICES)) if on_cpu() else client_map.mesh
+    return ClientMap(1, mesh, ordered=workers)
 
 
 def device_memory() -> int | None:

@@ -38,7 +38,10 @@ class Shared(NamedTuple):
 
 
 class Own(NamedTuple):
-    """What one client has of its own; of a whole cohort with a leading axis ``[C]``."""
+    """What one client has of its own; of a whole cohort with a leading axis ``[C]``.
+
+    ``seen`` counts the rounds it took part in before; None where nothing depends on it, so that programs are the same.
+    """
 
     id: Array
     index: Array  # type: ignore[assignment]  # nobody asks a tuple for its index
@@ -46,6 +49,7 @@ class Own(NamedTuple):
     n: Array
     steps: Array
     rows: Mapping[str, PyTree]
+    seen: Array | None = None
 
 
 def arrange(spec: Spec, client_map: ClientMap, cohort: Cohort) -> Arranged:
@@ -73,19 +77,21 @@ def arrange(spec: Spec, client_map: ClientMap, cohort: Cohort) -> Arranged:
     return Arranged(client_map, cohort._replace(mask=cohort.mask & (n > 0)), n, steps.astype(default_float()))
 
 
-def inputs(state: FedState, arranged: Arranged, key: Array) -> tuple[Shared, Own]:
+def inputs(spec: Spec, state: FedState, arranged: Arranged, key: Array) -> tuple[Shared, Own]:
     """What the clients of an arranged cohort share, and what each has of its own."""
     cohort = arranged.cohort
     rows = {name: tree.take_rows(table, cohort.rows_at) for name, table in state.clients.items()}
     shared = Shared(state.round, key, state.variables, state.server, cohort.x, cohort.y)
-    return shared, Own(cohort.ids, cohort.index, cohort.ex_mask, arranged.n, arranged.steps, rows)
+    piles_up = spec.outliers is not None and spec.outliers.cumulative
+    seen = jnp.take(state.seen, cohort.ids, mode='clip') if piles_up else None
+    return shared, Own(cohort.ids, cohort.index, cohort.ex_mask, arranged.n, arranged.steps, rows, seen)
 
 
 def context(spec: Spec, shared: Shared, own: Own) -> Context:
     """The context of one client in training. Randomness belongs to the client, never to its slot."""
     key = jax.random.fold_in(shared.key, own.id)
     data = ClientData(shared.x, shared.y, own.index, own.ex_mask, own.n)
-    data = spec.with_outliers(data, key, own.id)
+    data = spec.with_outliers(data, key, own.id, own.seen)
     return Context(
         spec, shared.round, own.id, key, shared.servers, own.rows, shared.variables, data=data, steps=own.steps
     )
@@ -142,7 +148,7 @@ def view_of_everybody(spec: Spec, state: FedState) -> View:
     return view(spec.run, shared_of(state), own, state.seen > 0)
 
 
-def written(tables: dict[str, PyTree], places: Array, rows: dict[str, PyTree]) -> dict[str, PyTree]:
+def with_rows(tables: dict[str, PyTree], places: Array, rows: dict[str, PyTree]) -> dict[str, PyTree]:
     """The tables of all clients' rows with new rows at these places; None and a place beyond the end write nothing."""
     new = {name: row for name, row in rows.items() if row is not None}
     return {name: tree.put_rows(table, places, new[name]) if name in new else table for name, table in tables.items()}

@@ -28,7 +28,7 @@ from fedjax_fair.core.idle import Setting
 from fedjax_fair.core.local import Local, checked_local, examples_paid, make_optimizer, rate
 from fedjax_fair.core.method import Measured, Method, View
 from fedjax_fair.core.passes import count_passes
-from fedjax_fair.core.spec import Spec
+from fedjax_fair.core.spec import EVAL_BATCH_SIZE, Spec
 from fedjax_fair.core.types import (
     Algorithm,
     Array,
@@ -63,6 +63,7 @@ def build(
     preprocess: Callable[[Array], Array] = as_float,
     augment: Callable[[Array, Array], Array] | None = None,
     outliers: Outliers | None = None,
+    eval_batch_size: int = EVAL_BATCH_SIZE,
 ) -> Algorithm:
     """Compose a model, a task and a list of methods into a federated algorithm.
 
@@ -76,6 +77,7 @@ def build(
       preprocess: turns stored inputs into model inputs on device.
       augment: ``(key, x) -> x`` on every training batch.
       outliers: which training examples are spoiled, and how.
+      eval_batch_size: the most examples that evaluations and passes over training data take at once.
 
     Returns:
       Pure functions ``init(rng, start, rows)`` (``start``: some of the model's variables, such as pretrained ones;
@@ -85,14 +87,14 @@ def build(
       model home, by client number. ``passes(label)`` counts how often a client runs the network (``label``: of one
       example). ``round`` is meant to be jitted with the state donated; it never leaves the device.
     """
-    spec, facts = _specify(model, task, methods, sizes, example, local, rounds, preprocess, augment, outliers)
+    around = {'augment': augment, 'outliers': outliers, 'eval_batch_size': eval_batch_size}
+    spec, facts = _specify(model, task, methods, sizes, example, local, rounds, preprocess, **around)
     client_map = within_memory(resolve(client_map), facts['model_bytes'], spec.run.num_clients, device_memory())
     owner = next((m for m in spec.methods if m.server_opt is not None), None)
     if owner is not None and server_opt is not None:
         raise UserError(f'server_opt is given, but {owner.name} brings its own')
     optimizer = owner.server_opt if owner is not None else server_opt or optax.scale(-1.0)
-    facts |= {'client_map': client_map.describe(), 'stacked': needs_stack(spec.methods)}
-    facts |= _facts_of(spec.methods)
+    facts |= {'client_map': client_map.describe(), 'stacked': needs_stack(spec.methods)} | _facts_of(spec.methods)
 
     def init(rng: Array, start: dict | None = None, rows: int | None = None) -> FedState:
         count = spec.run.num_clients if rows is None else rows
@@ -132,10 +134,9 @@ def _specify(
     local: Local,
     rounds: int,
     preprocess: Callable[[Array], Array],
-    augment: Callable[[Array, Array], Array] | None,
-    outliers: Outliers | None,
+    **around: Any,
 ) -> tuple[Spec, dict]:
-    """All that is fixed before the first round, and what there is to tell about it."""
+    """All that is fixed before the first round, and what there is to tell about it; ``around`` is for Spec alone."""
     methods = check.in_order(methods)
     local, fixed_by = check.resolved_local(checked_local(local), methods)
     one = jax.eval_shape(lambda: preprocess(jnp.asarray(example)[None]))
@@ -162,9 +163,8 @@ def _specify(
         phases=check.resolved_phases(methods, local, fixed_by),
         run=run,
         preprocess=preprocess,
-        augment=augment,
-        outliers=outliers,
         only_size=lengths.pop() if len(lengths) == 1 else None,
+        **around,
     )
     told = {'score': task.score, 'fixed_by': fixed_by, 'local': local, 'setting': _setting(spec, shapes)}
     return spec, {**told, 'model_bytes': tree.num_bytes(shapes)}
@@ -198,7 +198,7 @@ def _round(
 ) -> tuple[FedState, dict[str, Array]]:
     arranged = cohorts.arrange(spec, client_map, cohort)
     client_map, cohort = arranged.client_map, arranged.cohort
-    shared, own = cohorts.inputs(state, arranged, jax.random.fold_in(rng, state.round))
+    shared, own = cohorts.inputs(spec, state, arranged, jax.random.fold_in(rng, state.round))
     probed = client.Findings()
     if spec.probes:
         probed = map_clients(client_map, lambda s, o: client.probe(cohorts.context(spec, s, o)), shared, own)
@@ -218,7 +218,7 @@ def _measure(
 ) -> PyTree:
     """``[num_clients, ...]``; zero for clients that are not in the cohort."""
     arranged = cohorts.arrange(spec, client_map, cohort)
-    shared, own = cohorts.inputs(state, arranged, jax.random.key(0))
+    shared, own = cohorts.inputs(spec, state, arranged, jax.random.key(0))
 
     def ask(shared: PyTree, one: Own) -> PyTree:
         everybodys, more = shared
@@ -297,7 +297,7 @@ def _commit(
     """Write the rows of the clients that took part; everybody else's stay as they are, bit for bit."""
     places, ids = (jnp.where(ok, at, spec.run.num_clients) for at in (cohort.rows_at, cohort.ids))
     optimizers = {OPTIMIZER_ROW: sent.opt} if spec.local.keep_optimizer else {}
-    clients = cohorts.written(state.clients, places, sent.rows | done.rows | optimizers)
+    clients = cohorts.with_rows(state.clients, places, sent.rows | done.rows | optimizers)
     seen = state.seen.at[ids].add(1, mode='drop')
     return FedState(state.round + 1, done.variables, done.opt, done.servers, clients, seen)
 

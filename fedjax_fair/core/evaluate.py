@@ -31,6 +31,7 @@ class ModelKind(NamedTuple):
 
 
 MODEL_KINDS = {'global': ModelKind(own=False), 'deployed': ModelKind(), 'adapted': ModelKind(trained=True)}
+WITHOUT_TRAINING = tuple(kind for kind, about in MODEL_KINDS.items() if not about.trained)
 KEPT = 'each_'  # begins the names of what every test example got
 
 
@@ -153,7 +154,7 @@ def _global(
         lambda leaf: leaf[: sets * count].reshape(sets, count * size, *leaf.shape[2:])[:, :width], records
     )
     metrics = jax.vmap(spec.task.metrics)(records, jnp.asarray(tests.y), jnp.asarray(tests.mask))
-    return metrics | _kept(records, keep)
+    return _without_meaningless(spec, metrics) | _kept(records, keep)
 
 
 def _kept(records: dict[str, Array], keep: tuple[str, ...]) -> dict[str, Array]:
@@ -168,7 +169,29 @@ def _set_metrics(
     batches, (_, _, width) = _in_batches(spec, chosen)
     records = jax.lax.map(lambda batch: _records(spec, ctx, variables, *batch), batches)
     records = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[:width], records)
-    return spec.task.metrics(records, chosen[1], chosen[2]) | _kept(records, keep)
+    return _without_meaningless(spec, spec.task.metrics(records, chosen[1], chosen[2])) | _kept(records, keep)
+
+
+def _without_meaningless(spec: Spec, metrics: dict[str, Array]) -> dict[str, Array]:
+    """The metrics of test sets, of which a model that has diverged has none.
+
+    It has if its mean loss is not finite or absurd, see :class:`~fedjax_fair.core.types.Task`. Then its loss is
+    infinite, all its other metrics are NaN, and its counts, such as a confusion matrix, are 0; ``count`` stays.
+    """
+    if 'loss' not in metrics:
+        return metrics
+    loss = metrics['loss']
+    sane = jnp.isfinite(loss) & (loss <= spec.task.absurd_loss)
+    diverged = ~sane & (metrics['count'] > 0)
+
+    def kept(name: str, value: Array) -> Array:
+        if name == 'count':
+            return value
+        nothing = jnp.inf if name == 'loss' else jnp.nan if value.dtype.kind == 'f' else 0
+        where = diverged.reshape(diverged.shape + (1,) * (value.ndim - diverged.ndim))
+        return jnp.where(where, jnp.asarray(nothing, value.dtype), value)
+
+    return {name: kept(name, value) for name, value in metrics.items()}
 
 
 class _Owner(NamedTuple):
@@ -219,7 +242,7 @@ def _adapted(
     keep: tuple[str, ...],
 ) -> dict[str, Array]:
     arranged = cohorts.arrange(spec, client_map, cohort)
-    shared, own = cohorts.inputs(state, arranged, rng)
+    shared, own = cohorts.inputs(spec, state, arranged, rng)
     which = jnp.take(jnp.asarray(tests.test_of), own.id, mode='clip')
 
     def one(given: tuple[Shared, Tests], inputs: tuple[cohorts.Own, Array]) -> dict[str, Array]:

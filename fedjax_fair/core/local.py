@@ -28,6 +28,8 @@ OPTIMIZERS: dict[str, Callable] = {
     'rmsprop': lambda local: optax.scale_by_rms(),
     'adagrad': lambda local: optax.scale_by_rss(),
 }
+WITH_MOMENTUM = ('sgd', 'nesterov')
+WITH_BETAS = ('adam', 'adamw')
 
 
 class WarmUp(NamedTuple):

@@ -261,6 +261,10 @@ class Context:
         """``[M, F]`` features in the order of ``data.index``; rows of padding examples are zero."""
         return training_set.features(self, variables)
 
+    def statistics(self, variables: Variables) -> PyTree:
+        """The ``batch_stats`` that the model has on the training set, in place of those that it keeps."""
+        return training_set.statistics(self, variables)
+
     @property
     def label_counts(self) -> Array:
         """``[K]`` examples (pixels, where every pixel has a class) of each class in this client's training set."""

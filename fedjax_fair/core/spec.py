@@ -17,6 +17,7 @@ from fedjax_fair.core.tree import paths
 from fedjax_fair.core.types import Array, Batch, Model, Outliers, PyTree, Run, Task, Variables, default_float
 
 OUTLIERS = 2**31 - 2  # sets their keys apart from those of training
+EVAL_BATCH_SIZE = 128
 
 
 class ClientData(NamedTuple):
@@ -52,7 +53,7 @@ class Spec:
     augment: Callable[[Array, Array], Array] | None
     outliers: Outliers | None
     only_size: int | None
-    eval_batch_size: int = 128
+    eval_batch_size: int = EVAL_BATCH_SIZE
     loop: Callable[..., PyTree] = jax.lax.fori_loop
 
     @property
@@ -60,24 +61,43 @@ class Spec:
         """The fewest examples any client with data holds."""
         return int(min((int(n) for n in self.run.sizes if n > 0), default=1))
 
-    def with_outliers(self, data: ClientData, own: Array, client: Array) -> ClientData:
-        """The client's data with its outliers drawn: by its key of this round, or once and for all seeds."""
+    def with_outliers(self, data: ClientData, own: Array, client: Array, seen: Array | None) -> ClientData:
+        """The client's data with its outliers drawn: by its key of this round, or once and for all seeds.
+
+        Cumulative ones are drawn again for all of the ``seen`` rounds that the client took part in before, one upon the
+        other, so that no spoiled data has to be kept.
+        """
         outliers = self.outliers
         if outliers is None:
             return data
-        key = jax.random.fold_in(own, OUTLIERS)
-        key = key if outliers.persistent else jax.random.fold_in(jax.random.key(OUTLIERS), client)
+
+        def clean(position: Array) -> Array:
+            return self.read(data._replace(drawn=None), position[None])[0][0]
+
+        fixed = jax.random.fold_in(jax.random.key(OUTLIERS), client)
+        if outliers.cumulative:
+            first = self._spoiled(outliers, data, jax.random.fold_in(fixed, 0), clean)
+
+            def again(time: Array, x: Array) -> Array:
+                return self._spoiled(outliers, data, jax.random.fold_in(fixed, time), lambda position: x[position])
+
+            return data._replace(drawn=jax.lax.fori_loop(1, 1 if seen is None else seen + 1, again, first))
+        key = jax.random.fold_in(own, OUTLIERS) if outliers.persistent else fixed
+        return data._replace(drawn=self._spoiled(outliers, data, key, clean))
+
+    def _spoiled(self, outliers: Outliers, data: ClientData, key: Array, example: Callable[[Array], Array]) -> Array:
+        """All examples of a client, ``example(position)`` each, of which a share is spoiled."""
         chance = jax.random.uniform(key, data.ex_mask.shape)
         rank = jnp.argsort(jnp.argsort(jnp.where(data.ex_mask, chance, jnp.inf)))
         count = jnp.round(outliers.share * data.n.astype(chance.dtype)).astype(rank.dtype)
 
         def drawn(position: Array) -> Array:
-            x = self.read(data._replace(drawn=None), position[None])[0][0]
+            x = example(position)
             return jnp.where(rank[position] < count, outliers.spoil(jax.random.fold_in(key, position), x), x)
 
         # Once per round, not once per step: epochs, probes and second models read the same examples again.
         everything = jnp.arange(data.index.shape[0])
-        return data._replace(drawn=jax.lax.map(drawn, everything, batch_size=self.eval_batch_size))
+        return jax.lax.map(drawn, everything, batch_size=self.eval_batch_size)
 
     def read(self, data: ClientData, position: Array) -> tuple[Array, Array]:
         """Examples at positions of a client's own list as training sees them, before augmentation."""

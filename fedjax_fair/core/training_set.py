@@ -77,6 +77,30 @@ def features(ctx: Context, variables: Variables) -> Array:
     return stacked.reshape(-1, stacked.shape[-1])[:width]
 
 
+def statistics(ctx: Context, variables: Variables) -> PyTree:
+    """Batch statistics of a model over the training set: the mean of those of its batches, weighted by examples.
+
+    A layer that keeps statistics moves them from ``s`` to ``(1 - m) s + m b`` by those of a batch, ``b``. From
+    ``s = 0`` that is ``m b``, and its derivative in ``s`` is ``1 - m``: so ``b`` is found whatever ``m`` is. A batch of
+    which nothing can be learned (``m = 0``) does not count; where none counts the statistics stay as they are.
+    """
+    kept = variables['batch_stats']
+
+    def of_batch(batch: Batch) -> tuple[PyTree, PyTree]:
+        def after(start: PyTree) -> PyTree:
+            return ctx.apply({**variables, 'batch_stats': start}, batch.x, batch.mask, True).batch_stats
+
+        zeros, ones = (jax.tree.map(like, kept) for like in (jnp.zeros_like, jnp.ones_like))
+        moved, slope = jax.jvp(after, (zeros,), (ones,))
+        of_examples = (moved, jax.tree.map(jnp.subtract, ones, slope))
+        return jax.tree.map(lambda leaf: jnp.sum(batch.mask.astype(leaf.dtype)) * leaf, of_examples)
+
+    def mean(total: Array, weight: Array, before: Array) -> Array:
+        return jnp.where(weight > 0, total / jnp.where(weight > 0, weight, 1), before)
+
+    return jax.tree.map(mean, *_sum_over_batches(ctx, of_batch), kept)
+
+
 def label_counts(ctx: Context) -> Array:
     """``[K]`` examples (or pixels) of each class."""
     y = jnp.take(ctx.data.y, ctx.data.index, axis=0, mode='clip')

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -64,7 +65,8 @@ class Task(NamedTuple):
     whole test set into a dict of arrays, of which ``score`` is the one that fairness is about (higher is better).
     ``predict(logits)`` gives what ``y`` should be, ``tally(y, mask)`` how often every class occurs, ``[K]``.
     ``kept`` are the records of which a run keeps what every test example got, and their names in its file. ``about``
-    says in words what the score is, where its name does not.
+    says in words what the score is, where its name does not. A model whose mean ``loss`` among the metrics is not
+    finite, or above ``absurd_loss``, has diverged: none of its metrics means anything.
     """
 
     name: str
@@ -77,6 +79,7 @@ class Task(NamedTuple):
     score: str = 'accuracy'
     kept: Mapping[str, str] = MappingProxyType({})
     about: str = ''
+    absurd_loss: float = math.inf
 
 
 # --- data ------------------------------------------------------------------------------------------------------------
@@ -94,12 +97,14 @@ class Outliers(NamedTuple):
     """Training examples that are worse than the data: a ``share`` of each client's, drawn from the clean ones.
 
     ``spoil(key, x)`` spoils one example as the model would see it; its label stays. ``persistent`` draws others in
-    every round, keyed by seed, round and client; else the same stay spoiled. Within a round all epochs see the same.
+    every round, keyed by seed, round and client; else the same stay spoiled. ``cumulative`` spoils, in every round that
+    a client takes part in, what the one before has left. Within a round all epochs see the same.
     """
 
     spoil: Callable[[Array, Array], Array]
     share: float = 0.3
     persistent: bool = True
+    cumulative: bool = False
 
 
 class Cohort(NamedTuple):

@@ -17,12 +17,12 @@ from jax import lax
 
 from fedjax_fair.core.types import Array
 from fedjax_fair.errors import UserError
-from fedjax_fair.options import above, at_least, between, not_one_of
+from fedjax_fair.options import above, between, not_one_of
 from fedjax_fair.registry import augmentations as AUGMENTATIONS
 from fedjax_fair.registry import register
 
 Augment = Callable[[Array, Array], Array]
-Degrees = Annotated[float, 'largest angle in degrees', at_least(0)]
+Degrees = Annotated[float, 'largest angle in degrees', between(0, 360)]
 Translate = Annotated[float, 'largest shift, as a share of height and width', between(0, 1)]
 Area = Annotated[float, 'area of the window, as a share of the image', above(0, at_most=2)]
 RATIOS, TRIES = (3 / 4, 4 / 3), 10  # of a resized crop: width to height, draws before it gives up
@@ -61,7 +61,7 @@ def _per_example(one: Callable[[Array, Array], Array]) -> Augment:
 
 
 @register.augmentation('crop')
-def random_crop(padding: Annotated[int, 'zeros added on every side', at_least(0)] = 4) -> Augment:
+def random_crop(padding: Annotated[int, 'zeros added on every side', between(0, 512)] = 4) -> Augment:
     """Zero-pad by ``padding`` and crop back to size at a random place; 0 is the identity."""
     return _per_example(lambda key, image: crop_at(image, jax.random.randint(key, (2,), 0, 2 * padding + 1), padding))
 
@@ -91,6 +91,20 @@ def random_affine(degrees: Degrees = 10.0, translate: Translate = 0.1) -> Augmen
 def random_rotation(degrees: Degrees = 10.0) -> Augment:
     """Turn by up to ``degrees`` either way; 0 is the identity."""
     return random_affine(degrees, 0.0)
+
+
+@register.augmentation('symmetries')
+def random_symmetry() -> Augment:
+    """One of the eight quarter turns and mirrorings of a square, each as likely; of the four of another rectangle."""
+
+    def one(key: Array, image: Array) -> Array:
+        swapped, upside_down, mirrored = jax.random.bernoulli(key, shape=(3,))
+        if image.shape[0] == image.shape[1]:
+            image = jnp.where(swapped, image.swapaxes(0, 1), image)
+        image = jnp.where(upside_down, image[::-1], image)
+        return jnp.where(mirrored, image[:, ::-1], image)
+
+    return _per_example(one)
 
 
 def resample(image: Array, offset: Array, size: Array) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -10,6 +11,7 @@ import numpy as np
 from fedjax_fair.data.pool import ExampleNames, Pool, stratified_split
 from fedjax_fair.data.resize import resize_images, resize_masks, with_channels
 from fedjax_fair.errors import DataError, UserError
+from fedjax_fair.escaping import visible
 from fedjax_fair.options import not_one_of
 from fedjax_fair.registry import tasks
 
@@ -74,6 +76,7 @@ def merge(
     if join_sites:
         site = _joined(site, split, patient_of)
     site_of, sites = _numbered(site)
+    sites, class_names = shown_names('sites', sites, blocks), shown_names('classes', class_names, blocks)
     masks = [resize_masks(b.masks, x.shape[1:3]) for b in blocks if b.masks is not None]
     kept = _joined_rows(masks) if len(masks) == len(blocks) else None
     task = task or _natural_task(y, blocks)
@@ -109,6 +112,14 @@ def _example_names(blocks: Sequence[Block]) -> tuple[ExampleNames, ...]:
     sides = [SIDES.get(int(b.split[0]), '') if len(np.unique(b.split)) == 1 else '' for b in blocks]
     names = [b.names if len(b.names) else f'{b.source}{side}' for b, side in zip(blocks, sides, strict=True)]
     return tuple(ExampleNames(int(start), own) for start, own in zip(starts[:-1], names, strict=True))
+
+
+def shown_names(what: str, names: tuple[str, ...], blocks: Sequence[Block]) -> tuple[str, ...]:
+    """Names as everybody may print and write them, whatever characters or bytes a source has in them."""
+    shown = tuple(map(visible, names))
+    if shown != names and (twice := [name for name, times in Counter(shown).items() if times > 1]):
+        raise DataError(f'`scenario`: {_sources(blocks)}: two {what} are both written {twice[0]}; rename one of them')
+    return shown
 
 
 def _sources(blocks: Sequence[Block]) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
 from fedjax_fair.errors import UserError
-from fedjax_fair.options import Option, above, at_least
+from fedjax_fair.options import Option, above, at_least, between
 
 
 class Mark(enum.Enum):
@@ -22,15 +22,22 @@ WHO = Mark.WHO_HOLDS_WHAT
 NumClients = Annotated[int, 'number of clients', at_least(1), WHO]
 Alpha = Annotated[float, 'concentration of a Dirichlet split', above(0), WHO]
 ClassesPerClient = Annotated[int, 'classes each client holds', at_least(1), WHO]
+ExamplesPerClass = Annotated[
+    int, 'training examples of each class that a client holds; all by default', at_least(1), WHO
+]
+FixedClasses = Annotated[bool, 'client n holds the classes from k n on, counted round, not drawn ones', WHO]
+WholeTests = Annotated[bool, 'test every client on all test examples of its classes', WHO]
 ClientsPerDomain = Annotated[int, 'clients of every domain', at_least(1), WHO]
 ClientSizes = Annotated[tuple[int, ...], 'training examples per client of each domain', at_least(1), WHO]
 Truncate = Annotated[bool, 'cut all clients to the size of the smallest', WHO]
+TrainSize = Annotated[int, 'training examples that are drawn of each domain; by default all', at_least(1), WHO]
 TestSize = Annotated[int, 'test examples of each domain', at_least(1), WHO]
 JoinSites = Annotated[bool, "sites that cannot be both trained on and tested become one, 'other'", WHO]
 PartitionFile = Annotated[str, 'FILE.json of `data partition`: who holds what, instead of a split']
 TASK_HELP = 'what is learned, a task of `fedjax-fair list`'
 Task = Annotated[str, TASK_HELP]
-ImageSize = Annotated[int, 'side to which images are resized', at_least(1)]
+ImageSize = Annotated[int, 'side to which images are resized', between(1, 2**14)]
+Classes = Annotated[tuple[int, ...], 'classes that are kept, numbered anew in this order, such as 2,6', at_least(0)]
 NpzKeys = Annotated[str, 'names of arrays, such as site:hospital,patient:case,split:- (- for none)']
 SourceOptions = Annotated[str, 'options of the source, such as label=dx,site=hospital']
 UNDECIDED: dict[str, Any] = {  # what an option has that factories declare differently

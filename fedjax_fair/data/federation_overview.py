@@ -11,20 +11,24 @@ SHOWN_CLIENTS, SHOWN_CLASSES = 20, 12  # the rest is abbreviated
 
 def class_counts(federation: Federation) -> np.ndarray:
     """How many training examples of each class every client holds, ``[N, classes]``; of several labels all count."""
-    flags = federation_flags(federation)
-    rows = (flags[row[:size]] for row, size in zip(federation.index, federation.sizes, strict=True))
-    return np.stack([held.sum(0) for held in rows])
+    y, classes = labels_of(federation), len(class_names_of(federation))
+    rows = (row[:size] for row, size in zip(federation.index, federation.sizes, strict=True))
+    return np.stack([count_classes(y[held], classes) for held in rows])
 
 
-def federation_flags(federation: Federation) -> np.ndarray:
-    """``[T, classes]``: the classes of every training example; of an example with a mask its own class."""
-    y = federation.y if federation.labels is None else federation.labels
-    return class_flags(y, len(class_names_of(federation)))
+def labels_of(federation: Federation) -> np.ndarray:
+    """The labels of all training examples; of an example with a mask its own class."""
+    return federation.y if federation.labels is None else federation.labels
+
+
+def count_classes(y: np.ndarray, classes: int) -> np.ndarray:
+    """How many of the labels ``[T]`` or zeros and ones ``[T, classes]`` are of each class."""
+    return y.sum(0) if y.ndim == 2 else np.bincount(y, minlength=classes)
 
 
 def class_flags(y: np.ndarray, classes: int) -> np.ndarray:
-    """Labels ``[T]`` as zeros and ones ``[T, classes]``; several labels per example have that form already."""
-    return y if y.ndim == 2 else np.eye(classes, dtype=np.int64)[y]
+    """Which of the first ``classes`` an example has, ``[T, classes]``, from labels ``[T]`` or zeros and ones."""
+    return y[:, :classes] if y.ndim == 2 else y[:, None] == np.arange(classes)
 
 
 def group_names(federation: Federation) -> list[str]:

@@ -41,16 +41,23 @@ OUTLIERS: dict[str, tuple[Callable[[float], Spoil], float]] = {
 
 
 def make_outliers(
-    name: str, share: float | None = None, strength: float | None = None, persistent: bool = True
+    name: str,
+    share: float | None = None,
+    strength: float | None = None,
+    persistent: bool = True,
+    cumulative: bool = False,
 ) -> Outliers:
     """Outliers of :data:`OUTLIERS` by name; ``strength`` is a share of pixels or a standard deviation.
 
-    Defaults are those of FedTilt (arXiv 2503.13537): 30 % of the examples, 30 % of their pixels or deviation 1.
+    ``persistent`` and ``cumulative`` are those of :class:`~fedjax_fair.core.types.Outliers`. Defaults are those of
+    FedTilt (arXiv 2503.13537): 30 % of the examples, 30 % of their pixels or deviation 1.
     """
     if name not in OUTLIERS:
         raise UserError(f'`outliers`={name} {not_one_of(name, OUTLIERS)}')
     share = SHARE if share is None else share
     if not 0 <= share <= 1:
         raise UserError(f'`outlier_share`={share} must be between 0 and 1')
+    if cumulative and not persistent:
+        raise UserError('`outliers_once`=True and `outliers_cumulative`=True contradict each other; choose one of them')
     make, usual = OUTLIERS[name]
-    return Outliers(make(usual if strength is None else strength), share, persistent)
+    return Outliers(make(usual if strength is None else strength), share, persistent, cumulative)

@@ -7,6 +7,7 @@ import pathlib
 from collections.abc import Callable
 
 from fedjax_fair.errors import DataError
+from fedjax_fair.foreign import is_writable_text
 
 
 def named_paths(text: str) -> list[pathlib.Path]:
@@ -15,6 +16,8 @@ def named_paths(text: str) -> list[pathlib.Path]:
     >>> [path.name for path in named_paths('a/x.npz, b/y.npz')]
     ['x.npz', 'y.npz']
     """
+    if not is_writable_text(text):
+        raise DataError(f'{text!r} is not text in UTF-8; rename the file or folder')
     parts = [part.strip() for part in text.split(',') if part.strip()]
     return [pathlib.Path(os.path.expanduser(os.path.expandvars(part))) for part in parts]  # an unknown ~user stays
 

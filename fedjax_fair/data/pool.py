@@ -9,6 +9,7 @@ import numpy as np
 
 from fedjax_fair.data.memory_map import chosen_rows
 from fedjax_fair.errors import UserError
+from fedjax_fair.escaping import visible
 
 TEST_SHARE = 0.2  # held out where a source has no test set of its own
 
@@ -22,7 +23,7 @@ class ExampleNames(NamedTuple):
     def name(self, place: int) -> str:
         """What the source calls the example at this place."""
         row = place - self.start
-        return f'{self.names}[{row}]' if isinstance(self.names, str) else str(self.names[row])
+        return visible(f'{self.names}[{row}]' if isinstance(self.names, str) else str(self.names[row]))
 
 
 class Pool(NamedTuple):
@@ -129,14 +130,23 @@ def _fill(sizes: np.ndarray) -> np.ndarray:
 
 def kept_tests(pool: Pool, test_size: int | None, seed: int) -> np.ndarray:
     """Which test examples are kept: at most ``test_size``, drawn at random, of every site; all where it is None."""
-    if test_size is None:
-        return pool.held_out
-    if test_size < 1:
-        raise UserError(f'`test_size`={test_size} must be at least 1')
+    return _kept(pool, pool.held_out, 'test_size', test_size, seed)
+
+
+def kept_training(pool: Pool, train_size: int | None, seed: int) -> np.ndarray:
+    """Which training examples are kept: at most ``train_size``, drawn at random, of every site; all where None."""
+    return _kept(pool, ~pool.held_out, 'train_size', train_size, seed)
+
+
+def _kept(pool: Pool, among: np.ndarray, option: str, size: int | None, seed: int) -> np.ndarray:
+    if size is None:
+        return among
+    if size < 1:
+        raise UserError(f'`{option}`={size} must be at least 1')
     rng = np.random.default_rng(seed)
-    order = rng.permutation(np.flatnonzero(pool.held_out))
+    order = rng.permutation(np.flatnonzero(among))
     site = pool.site_index[order]
-    dropped = [order[site == s][test_size:] for s in np.unique(site)]
-    kept = pool.held_out.copy()
+    dropped = [order[site == s][size:] for s in np.unique(site)]
+    kept = among.copy()
     kept[np.concatenate([*dropped, np.zeros(0, int)])] = False
     return kept

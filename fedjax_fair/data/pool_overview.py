@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fedjax_fair.data.federation_overview import class_flags
+from fedjax_fair.data.federation_overview import count_classes
 from fedjax_fair.data.pool import Pool
 
 SIDES = ('training', 'test')
@@ -19,14 +19,15 @@ def class_names(pool: Pool) -> list[str]:
 
 def counts_of_classes(pool: Pool) -> np.ndarray:
     """Training and test examples of every class, ``[classes, 2]``; of several labels all count."""
-    flags = class_flags(pool.y, len(class_names(pool)))
-    return np.stack([flags[~pool.held_out].sum(0), flags[pool.held_out].sum(0)], 1)
+    classes = len(class_names(pool))
+    return np.stack([count_classes(pool.y[side], classes) for side in (~pool.held_out, pool.held_out)], 1)
 
 
 def counts_of_sites(pool: Pool) -> np.ndarray:
     """Training and test examples of every site or domain, ``[sites, 2]``; none where there are no sites."""
-    own = np.arange(len(pool.sites))[:, None] == pool.site_index
-    return np.stack([(own & ~pool.held_out).sum(1), (own & pool.held_out).sum(1)], 1)
+    known = pool.site_index >= 0 if pool.sites else np.zeros(len(pool.y), bool)
+    sides = (known & ~pool.held_out, known & pool.held_out)
+    return np.stack([np.bincount(pool.site_index[side], minlength=len(pool.sites)) for side in sides], 1)
 
 
 def facts(pool: Pool) -> dict[str, str]:

@@ -10,6 +10,7 @@ from fedjax_fair.diagnostics.conflicts import (
 )
 from fedjax_fair.diagnostics.consistency import consistency, same_way, sign_histogram, watch_masks, watch_signs
 from fedjax_fair.diagnostics.decomposition import Decomposition, decompose, keep_local_models, loss_decomposition
+from fedjax_fair.diagnostics.distances import squared_distances, variance_objective, watch_distances
 
 __all__ = [
     'Conflicts',
@@ -23,8 +24,11 @@ __all__ = [
     'mean_drift',
     'same_way',
     'sign_histogram',
+    'squared_distances',
     'track_drift',
+    'variance_objective',
     'watch_conflicts',
+    'watch_distances',
     'watch_masks',
     'watch_signs',
 ]

@@ -106,14 +106,15 @@ def track_drift() -> list[Method]:
     """Measures how far clients stray from the global model in local training.
 
     Row ``track_drift`` is ``(1/K) sum_k ||w_k - W||^2`` over the ``K`` steps of the client's last round, over trainable
-    parameters. Training is not changed.
+    parameters. The server entry ``track_drift`` is ``[T]``, the mean of them over the clients of every planned round
+    (Gamma, Eq. 9), NaN where none has been. Training is not changed.
     """
 
     def squared(variables: Variables, start: Variables) -> Array:
         return optax.tree.norm(optax.tree.sub(variables['params'], start['params']), squared=True)
 
     def init(variables: Variables, run: Run) -> tuple[PyTree, PyTree]:
-        return None, jnp.zeros(())
+        return jnp.full(run.rounds, jnp.nan), jnp.zeros(())
 
     def start(ctx: Context) -> PyTree:
         return jnp.zeros(())
@@ -132,7 +133,12 @@ def track_drift() -> list[Method]:
     def report(ctx: Context, scratch: PyTree, before: Variables, after: Variables) -> tuple[PyTree, Reported]:
         # Where a step starts the one before has ended; only the last one's end is missing.
         steps = jnp.maximum(ctx.steps, 1)
-        return (scratch + squared(after, before)) / steps.astype(scratch.dtype), {}
+        drift = (scratch + squared(after, before)) / steps.astype(scratch.dtype)
+        return drift, {'drift': drift}
+
+    def commit(view: View, updates: PyTree, weights: Array, update: PyTree) -> tuple[PyTree, PyTree]:
+        gamma = view.mean(view.reports['drift']).astype(view.server.dtype)
+        return view.server.at[view.round].set(gamma, mode='drop'), None
 
     return [
         Method(
@@ -142,6 +148,7 @@ def track_drift() -> list[Method]:
             loss=loss,
             observe=observe,
             report=report,
+            commit=commit,
         )
     ]
 

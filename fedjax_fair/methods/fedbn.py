@@ -1,4 +1,4 @@
-"""Batch normalisation that stays with its client: FedBN and SiloBN."""
+"""Batch normalisation that stays with its client (FedBN, SiloBN), or is fitted to it (AdaBN)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from fedjax_fair.core import tree
 from fedjax_fair.core.hooks import Reported
 from fedjax_fair.core.idle import Effect, Setting
 from fedjax_fair.core.method import Context, Method, Stage, View
-from fedjax_fair.core.types import PyTree, Run, Variables
+from fedjax_fair.core.types import Array, PyTree, Run, Variables
 from fedjax_fair.errors import UserError
+from fedjax_fair.methods.personal import OWN_MODEL
 from fedjax_fair.registry import register
 
 NO_BATCH_NORM = 'the network has no batch normalisation that keeps statistics; norm=batch gives it one'
@@ -88,4 +89,45 @@ def silobn() -> list[Method]:
     """
     return [
         at_home('silobn', lambda variables: set(jax.tree.leaves(tree.paths({'batch_stats': variables['batch_stats']}))))
+    ]
+
+
+@register.recipe
+def adabn() -> list[Method]:
+    """AdaBN: every client uses the shared model with batch statistics that are taken anew on its own training data.
+
+    Training is not changed. Whoever takes part runs the model that it receives once over its training set
+    (:meth:`Context.statistics <fedjax_fair.core.method.Context.statistics>`) and keeps the statistics as its row. What
+    it deploys is that received model with them, so it is older than the global model by one aggregation. Who was absent
+    from the last round has the statistics of the last model that it received.
+
+    Reference: Li et al., Revisiting Batch Normalization for Practical Domain Adaptation, arXiv 1603.04779, 2016.
+    """
+
+    def init(variables: Variables, run: Run) -> tuple[PyTree, PyTree]:
+        return variables['params'], variables['batch_stats']
+
+    def report(ctx: Context, scratch: PyTree, before: Variables, after: Variables) -> tuple[PyTree, Reported]:
+        return ctx.statistics(before), {}
+
+    def commit(view: View, updates: PyTree, weights: Array, update: PyTree) -> tuple[PyTree, PyTree]:
+        return view.variables['params'], None
+
+    def deploy(ctx: Context, variables: Variables) -> Variables:
+        return {**variables, 'params': ctx.server, 'batch_stats': ctx.row}
+
+    def idle(setting: Setting) -> Effect | None:
+        return None if setting.has_statistics else Effect(NO_BATCH_NORM)
+
+    return [
+        Method(
+            'adabn',
+            stage=Stage.OWN,
+            claims=(OWN_MODEL,),
+            idle=idle,
+            init=init,
+            report=report,
+            commit=commit,
+            deploy=deploy,
+        )
     ]

@@ -14,11 +14,11 @@ from fedjax_fair.core.types import Array, Batch, PyTree, Variables
 from fedjax_fair.methods.personal import Pull, personal
 from fedjax_fair.methods.weighting import one_vote_each
 from fedjax_fair.ops import tilted_consensus, two_level_tilted_loss
-from fedjax_fair.options import Count, Positive, search_among
+from fedjax_fair.options import AnyNumber, Count, Positive, search_among
 from fedjax_fair.registry import register
 
 Distance = Literal['sq', 'l2']
-Tilt = Annotated[float, search_among(-1.0, -0.1, 0.0, 0.1, 1.0, 2.0, 5.0, 10.0)]
+Tilt = Annotated[AnyNumber, search_among(-1.0, -0.1, 0.0, 0.1, 1.0, 2.0, 5.0, 10.0)]
 
 
 @register.recipe
@@ -63,7 +63,7 @@ def term(t: Tilt = 1.0) -> list[Method]:
 
 @register.recipe
 def tilted_server(
-    q: float = 0.0, steps: Count = 1, step_size: Positive = 0.5, distance: Distance = 'sq'
+    q: AnyNumber = 0.0, steps: Count = 1, step_size: Positive = 0.5, distance: Distance = 'sq'
 ) -> list[Method]:
     """The server moves towards the models that are far away (``q > 0``) or near (``q < 0``).
 
@@ -90,7 +90,7 @@ def tilted_server(
 def fedtilt(
     tau: Tilt = 1.0,
     lam: Tilt = 1.0,
-    q: float = 0.0,
+    q: AnyNumber = 0.0,
     mu: Pull = 0.01,
     steps: Count = 1,
     step_size: Positive = 0.5,

@@ -17,7 +17,7 @@ from fedjax_fair.methods.fedavg import uniform
 from fedjax_fair.methods.fedism import POINT, Radius
 from fedjax_fair.methods.wrappers import taken_by
 from fedjax_fair.ops import amplitude_normalize, mean_amplitude, sam_gradient
-from fedjax_fair.ops.spectral import Band, checked_band
+from fedjax_fair.ops.spectral import checked_band
 from fedjax_fair.options import Share, search
 from fedjax_fair.registry import register
 
@@ -57,7 +57,7 @@ def amp_norm(
     Reference: Jiang et al., HarmoFL: Harmonizing Local and Global Drifts in Federated Learning on Heterogeneous Medical
     Images, AAAI 2022, Eqs. 2 to 4.
     """
-    width, settled = _width('amp_norm', band), SETTLED[communicate]
+    width, settled = checked_band(band, 'amp_norm.band'), SETTLED[communicate]
 
     def transform(ctx: Context, scratch: PyTree, x: Array) -> tuple[Array, PyTree]:
         if ctx.train:  # nothing is measured any more once the amplitude is settled
@@ -87,14 +87,6 @@ def amp_norm(
             broadcasts=True,
         )
     ]
-
-
-def _width(owner: str, band: str) -> Band:
-    """The band as :func:`~fedjax_fair.ops.amplitude_normalize` takes it; ``owner`` is whose option it is."""
-    try:
-        return checked_band(band)
-    except ValueError:
-        raise UserError(f"`{owner}.band`={band!r} is not one of 'full', 'dc' or a number from 0 to 0.5") from None
 
 
 def _no_amplitude_yet(variables: Variables, run: Run) -> tuple[PyTree, PyTree]:
@@ -144,7 +136,7 @@ def harmofl(alpha: Radius = 0.05, decay: Weight = 0.1, band: str = 'full', keep_
     round, as in the published code, unless ``keep_optimizer=False``; this overrides the setting ``keep_optimizer``.
     ``amp_norm+uniform`` and ``perturb+uniform`` are its two halves.
     """
-    _width('harmofl', band)
+    checked_band(band, 'harmofl.band')
     return _harmofl(amp_norm(band, decay), alpha, keep_optimizer)
 
 

@@ -24,7 +24,7 @@ from fedjax_fair.metrics.fairness import (
 )
 from fedjax_fair.metrics.multilabel import label_aucs, multilabel
 from fedjax_fair.metrics.segmentation import dice_loss, overlap, pixel_cross_entropy, segmentation
-from fedjax_fair.metrics.summary import last_k, over_seeds, summarise
+from fedjax_fair.metrics.summary import diverged, last_k, over_seeds, summarise
 from fedjax_fair.metrics.task import TASKS, make_task
 
 __all__ = [
@@ -39,6 +39,7 @@ __all__ = [
     'client_data_fairness',
     'confusion',
     'dice_loss',
+    'diverged',
     'group_means',
     'jain_index',
     'label_aucs',

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from fedjax_fair.core.types import Array, Task
 from fedjax_fair.errors import UserError
-from fedjax_fair.metrics.reductions import count_classes, masked_average, most_likely
+from fedjax_fair.metrics.reductions import ABSURD_LOSS, count_classes, masked_average, most_likely
 from fedjax_fair.ops.entropy import cross_entropy
 from fedjax_fair.registry import register
 
@@ -40,7 +40,9 @@ def classification(num_classes: int) -> Task:
         }
 
     tally, kept = count_classes(num_classes), {'prediction': 'prediction', 'prob': 'score'}
-    return Task('classification', num_classes, _losses, _record, metrics, most_likely, tally, kept=kept)
+    return Task(
+        'classification', num_classes, _losses, _record, metrics, most_likely, tally, kept=kept, absurd_loss=ABSURD_LOSS
+    )
 
 
 def _losses(logits: Array, y: Array, mask: Array | None = None) -> Array:

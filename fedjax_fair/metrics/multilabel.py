@@ -9,7 +9,7 @@ import optax
 from fedjax_fair.core.types import Array, Task, default_float
 from fedjax_fair.errors import UserError
 from fedjax_fair.metrics.classification import pair_wins
-from fedjax_fair.metrics.reductions import masked_average
+from fedjax_fair.metrics.reductions import ABSURD_LOSS, masked_average
 from fedjax_fair.registry import register
 
 
@@ -67,4 +67,6 @@ def multilabel(num_classes: int) -> Task:
         }
 
     kept = {'prediction': 'prediction', 'logits': 'score'}
-    return Task('multilabel', num_classes, losses, record, metrics, predict, count, 'auc', kept)
+    return Task(
+        'multilabel', num_classes, losses, record, metrics, predict, count, 'auc', kept, absurd_loss=ABSURD_LOSS
+    )

@@ -8,6 +8,8 @@ import jax.numpy as jnp
 
 from fedjax_fair.core.types import Array
 
+ABSURD_LOSS = 1e6  # of a mean cross-entropy: logits as large as that are rounding errors of 32 bits, not odds
+
 
 def most_likely(logits: Array) -> Array:
     """The class of the largest logit."""

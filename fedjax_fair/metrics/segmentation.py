@@ -12,7 +12,7 @@ import numpy as np
 
 from fedjax_fair.core.types import Array, Task
 from fedjax_fair.errors import UserError
-from fedjax_fair.metrics.reductions import count_classes, masked_average, most_likely
+from fedjax_fair.metrics.reductions import ABSURD_LOSS, count_classes, masked_average, most_likely
 from fedjax_fair.ops.entropy import cross_entropy
 from fedjax_fair.options import chosen
 from fedjax_fair.registry import register
@@ -61,7 +61,7 @@ def _joint(logits: Array, y: Array, mask: Array | None, over: str) -> Array:
     return (pixel_cross_entropy(logits, y) + dice_loss(logits, y, mask, over)) / 2
 
 
-KINDS: dict[str, Callable[[Array, Array, Array | None, str], Array]] = {
+LOSS_FUNCTIONS: dict[str, Callable[[Array, Array, Array | None, str], Array]] = {
     'ce': lambda logits, y, mask, over: pixel_cross_entropy(logits, y),
     'dice': dice_loss,
     'joint': _joint,
@@ -115,7 +115,7 @@ def segmentation(num_classes: int, loss: Loss = 'joint', score: Score = 'dice') 
     kind, _, batch = loss.partition('_')
 
     def losses(logits: Array, y: Array, mask: Array | None = None, over: str = batch or 'image') -> Array:
-        return KINDS[kind](logits, y, mask, over)
+        return LOSS_FUNCTIONS[kind](logits, y, mask, over)
 
     def record(logits: Array, y: Array) -> dict[str, Array]:
         logits = logits.astype(jnp.float32)
@@ -135,5 +135,5 @@ def segmentation(num_classes: int, loss: Loss = 'joint', score: Score = 'dice') 
         }
 
     tally, kept = count_classes(num_classes), {'dice': 'dice', 'iou': 'iou'}
-    about = SCORES[score]
-    return Task('segmentation', num_classes, losses, record, metrics, most_likely, tally, score, kept, about)
+    says = most_likely, tally, score, kept, SCORES[score]
+    return Task('segmentation', num_classes, losses, record, metrics, *says, absurd_loss=ABSURD_LOSS)

@@ -25,9 +25,12 @@ def summarise(
 
     ``avg``, ``std`` and ``worst`` are over groups (ddof 1) when the federation has groups, else over clients (ddof 0);
     ``client_*`` are always over clients and ``group_*`` over groups. A group's value is the mean over its clients.
+    Where classes are counted, ``client_class_std`` is every client's deviation over the classes of its test data.
     They are about the task's ``score``: accuracy, or Dice for segmentation, AUC for multi-label tasks. Under its own
     name the score is pooled: every distinct test example counts once. Every other number of the task (loss, ...) is
-    averaged over groups or clients like ``avg``, and ``group_*`` gives it for every group.
+    averaged over groups or clients like ``avg``, and ``group_*`` gives it for every group. A client whose loss is not
+    finite has a model that diverged: it has no numbers, and there are no statistics (:func:`diverged`). Where all
+    clients have one model, no client has numbers then.
 
     Args:
         per_set: the task's metrics with a leading axis: test sets ``[G]`` for one global model, or clients ``[N]`` for
@@ -50,13 +53,49 @@ def summarise(
 
     result = {score: _pooled(rows, test_of, per_client, score), **_statistics(client, group, score)}
     if 'confusion' in own:
-        result['mu_sigma'], result['sigma_sigma'], _ = fairness.client_data_fairness(own['confusion'])
+        found = fairness.client_data_fairness(own['confusion'])
+        result['mu_sigma'], result['sigma_sigma'], result['client_class_std'] = found
     for name in (name for name in own if name not in (score, 'count', 'confusion')):
-        values = _measured(name, own)
+        values = np.where(own['count'] > 0, own[name], np.nan)
         if groups:
             values = result[f'group_{name}'] = fairness.group_means(values, group_of, len(groups))
         result[name] = fairness.mean(values)
-    return _json(result)
+    lost = diverged(own)
+    if not per_client:  # a model that is lost on one test set predicts nothing on the others either
+        lost = np.full_like(lost, lost.any())
+    return _json(_without_lost(result, lost, groups, group_of))
+
+
+def diverged(per_set: Mapping[str, Any]) -> np.ndarray:
+    """Which test sets, or clients, have a model that diverged: its loss on test data is NaN or infinite.
+
+    >>> diverged({'count': [5, 5, 0], 'loss': [0.3, np.inf, np.nan]}).tolist()
+    [False, True, False]
+    """
+    tested = np.asarray(per_set['count']) > 0
+    return tested & ~np.isfinite(per_set['loss']) if 'loss' in per_set else np.zeros_like(tested)
+
+
+def _without_lost(result: Summary, lost: np.ndarray, groups: Sequence[str], group_of) -> Summary:
+    """A summary without the numbers of clients whose models are ``lost``, and of groups that have such clients.
+
+    There are no statistics then: those over the other clients would pass for those over all.
+    """
+    if not lost.any():
+        return result
+    whole = [not lost[np.asarray(group_of) == group].any() for group in range(len(groups))]
+    for name, values in _lists(result).items():
+        result[name] = np.where(~lost if name.startswith('client_') else whole, values, math.nan)
+    return _without_statistics(result)
+
+
+def _lists(result: Summary) -> Summary:
+    """The numbers of single clients and groups."""
+    return {name: value for name, value in result.items() if np.ndim(value)}
+
+
+def _without_statistics(result: Summary) -> Summary:
+    return dict.fromkeys(result, math.nan) | _lists(result)
 
 
 def last_k(history: Sequence[Summary], k: int, score: str = 'accuracy') -> Summary:
@@ -73,7 +112,8 @@ def last_k(history: Sequence[Summary], k: int, score: str = 'accuracy') -> Summa
         raise ValueError('history must hold at least one evaluation, got none')
     averaged = {key: entry['mean'] for key, entry in over_seeds(history[-k:]).items()}
     client, group = (_floats(averaged[f'{who}_{score}']) for who in ('client', 'group'))
-    return _json(averaged | _statistics(client, group, score))
+    found = averaged | _statistics(client, group, score)
+    return _json(_without_statistics(found) if averaged.get('loss', 0) is None else found)
 
 
 def over_seeds(summaries: Sequence[Summary]) -> dict[str, dict[str, Any]]:
@@ -115,12 +155,6 @@ def _pooled(rows: Mapping[str, np.ndarray], test_of: np.ndarray, per_client: boo
     weight = rows['count'] / np.bincount(test_of)[test_of] if per_client else rows['count']
     weight = np.where(np.isnan(rows[score]), 0, weight)  # a set on which the score is undefined says nothing
     return float(np.sum(weight * np.nan_to_num(rows[score])) / weight.sum()) if weight.sum() else math.nan
-
-
-def _measured(name: str, own: Mapping[str, np.ndarray]) -> np.ndarray:
-    """A client's number where it has test data; a NaN loss there is divergence and must not be averaged away."""
-    values = np.nan_to_num(own[name], nan=np.inf, posinf=np.inf) if name == 'loss' else own[name]
-    return np.where(own['count'] > 0, values, np.nan)
 
 
 def _check(rows, test_of, groups, group_of, per_client, score) -> None:

@@ -11,7 +11,7 @@ from fedjax_fair.models.densenet import DenseNet
 from fedjax_fair.models.norm import Norm
 from fedjax_fair.models.resnet import ResNet, Stem, bottleneck
 from fedjax_fair.models.unet import UNet
-from fedjax_fair.options import at_least
+from fedjax_fair.options import at_least, between
 from fedjax_fair.registry import register
 
 Widths = Annotated[tuple[int, ...], 'features of every layer', at_least(1)]
@@ -74,7 +74,7 @@ def densenet121(
 def unet(
     num_classes: int,
     features: Annotated[int, 'at full resolution', at_least(1)] = 32,
-    depth: Annotated[int, 'how often the resolution is halved', at_least(0)] = 4,
+    depth: Annotated[int, 'how often the resolution is halved', between(0, 16)] = 4,
     norm: Norm = 'batch',
 ) -> Model:
     """U-Net for segmentation: 32 features at full resolution, halved four times."""

@@ -48,6 +48,8 @@ def conv(
 
     ``init`` draws the kernel; by default kernel and bias follow PyTorch's layer.
     """
+    if x.ndim != 4:
+        raise ValueError('convolutions need images')
     uniform = torch_uniform(size * size * x.shape[-1])
     padding = size // 2 if padded else 0
     layer = Conv(

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 
 from fedjax_fair.core.types import Array, Model, Output, Variables
 from fedjax_fair.errors import UserError
+from fedjax_fair.options import fits_float32, number
 
 
 class Statistics(NamedTuple):
@@ -37,17 +38,15 @@ def parse_statistics(text: str) -> Statistics:
         return KNOWN[text]
     mean, _, std = text.partition('/')
     try:
-        statistics = Statistics(*(tuple(float(number) for number in side.split('|')) for side in (mean, std)))
+        statistics = Statistics(*(tuple(map(number, side.split('|'))) for side in (mean, std)))
     except ValueError:
         statistics = Statistics((), ())
-    if (
-        len(statistics.mean) != len(statistics.std)
-        or not statistics.std
-        or not all(0 < value < float('inf') for value in statistics.std)
-    ):
+    numbers = (*statistics.mean, *statistics.std)
+    whole = len(statistics.mean) == len(statistics.std) > 0 and min(statistics.std) > 0
+    if not whole or not all(map(fits_float32, numbers)):
         raise UserError(
-            f'`normalize`={text} is not one of {", ".join(KNOWN)}, nor MEAN/STD with as many means as (positive) '
-            'deviations, such as 0.5|0.5|0.5/0.2|0.2|0.2'
+            f'`normalize`={text} is not one of {", ".join(KNOWN)}, nor MEAN/STD with as many (finite) means as '
+            '(positive) deviations, such as 0.5|0.5|0.5/0.2|0.2|0.2'
         )
     return statistics
 

@@ -12,6 +12,7 @@ from flax.traverse_util import flatten_dict, unflatten_dict
 
 from fedjax_fair.core.types import Variables
 from fedjax_fair.errors import UserError
+from fedjax_fair.foreign import npz_array
 
 SHOWN = 4  # names of a kind that an error lists
 
@@ -67,7 +68,7 @@ def torch_name(model: str, path: Sequence[str]) -> str:
 
 def _read_npz(path: pathlib.Path) -> dict[str, np.ndarray]:
     with np.load(path, allow_pickle=False) as archive:
-        return dict(archive)
+        return {name: npz_array(archive, name) for name in archive.files}
 
 
 def _read_safetensors(path: pathlib.Path) -> dict[str, np.ndarray]:
@@ -83,7 +84,10 @@ def read_state_dict(path: str | pathlib.Path) -> dict[str, np.ndarray]:
     """The arrays of a .safetensors or .npz file, under the names that torchvision uses today."""
     path = pathlib.Path(path).expanduser()
     if not path.is_file():
-        raise UserError(f'`pretrained`={path}: no such file')
+        raise UserError(
+            f'`pretrained`={path}: no such file; README tells how to make it from the weights of torchvision, '
+            'and `pretrained`=none starts from random weights'
+        )
     if path.suffix not in READERS:
         raise UserError(f'`pretrained`={path} must be a {" or ".join(READERS)} file')
     try:

@@ -126,13 +126,13 @@ def project_conflicts(overlap: Array, order: Array, present: Array, keep: Array)
 
 
 @precise
-def leave_out(coefficients: Array, overlap: Array, group: Array) -> Array:
-    """Remove the component along the sum of those of ``group`` that conflict with ``coefficients[C]``, if it conflicts.
+def leave_out(coefficients: Array, overlap: Array, members: Array) -> Array:
+    """Remove the component along the sum of those ``members`` that conflict with ``coefficients[C]``, if it conflicts.
 
     >>> leave_out(jnp.array([1.0, 0.0]), jnp.array([[1.0, -1.0], [-1.0, 2.0]]), jnp.ones(2, bool)).tolist()
     [1.0, 0.5]
     """
-    against = (group & (overlap @ coefficients < 0)).astype(overlap.dtype)
+    against = (members & (overlap @ coefficients < 0)).astype(overlap.dtype)
     dot = coefficients @ overlap @ against
     length = jnp.maximum(against @ overlap @ against, 1e-30)
     return coefficients - jnp.where(dot < 0, dot / length, 0) * against

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from fedjax_fair.core.types import Array
+from fedjax_fair.errors import UserError
 
 Band = str | float | Array
 
@@ -60,8 +61,8 @@ def amplitude_normalize(images: Array, amplitude: Array, *, band: Band = 'full',
     return jax.lax.stop_gradient(normalised) if stop_gradient else normalised
 
 
-def checked_band(band: Band) -> Band:
-    """``'full'``, ``'dc'`` or a number from 0 to 0.5, which may be written as a string."""
+def checked_band(band: Band, label: str = 'band') -> Band:
+    """``'full'``, ``'dc'`` or a number from 0 to 0.5, which may be written as a string; ``label`` is whose it is."""
     if isinstance(band, str) and band in ('full', 'dc'):
         return band
     try:
@@ -69,7 +70,7 @@ def checked_band(band: Band) -> Band:
     except ValueError:
         width = math.nan
     if not 0 <= width <= 0.5:
-        raise ValueError(f"band={band!r} is not one of 'full', 'dc' or a number from 0 to 0.5")
+        raise UserError(f"`{label}`={band!r} is not one of 'full', 'dc' or a number from 0 to 0.5")
     return width if isinstance(band, (str, int)) else band
 
 

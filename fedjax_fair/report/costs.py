@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from html import escape
 from typing import Any
 
+from fedjax_fair.escaping import as_html
 from fedjax_fair.results import Run
 
 WORK = {'steps': 'steps', 'examples': 'examples', 'gradient_passes': 'gradients', 'forward_passes': 'forward'}
@@ -52,11 +52,12 @@ def _time(run: Run) -> dict[str, str]:
 
 
 def _table(runs: Sequence[Run], rows: Sequence[Mapping[str, str]]) -> str:
-    head = ''.join(f'<th>{name}</th>' for name in ('recipe', 'scenario', *rows[0]))
+    several = len({run.scenario for run in runs}) > 1
+    head = ''.join(f'<th>{name}</th>' for name in ('recipe', *(['scenario'] if several else []), *rows[0]))
     lines = []
     for run, row in zip(runs, rows, strict=True):
-        names = f'<th>{escape(run.label)}</th><th>{escape(run.scenario)}</th>'
-        lines.append(f'<tr>{names}{"".join(f"<td>{fact}</td>" for fact in row.values())}</tr>')
+        names = ''.join(f'<th>{as_html(name)}</th>' for name in (run.label, *([run.scenario] if several else [])))
+        lines.append(f'<tr>{names}{"".join(f"<td>{as_html(fact)}</td>" for fact in row.values())}</tr>')
     body = f'<table><thead><tr>{head}</tr></thead><tbody>{"".join(lines)}</tbody></table>'
     return f'<div class="wide">{body}</div>'
 

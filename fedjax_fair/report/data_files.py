@@ -7,8 +7,10 @@ import io
 import json
 from typing import Any
 
+from fedjax_fair.escaping import as_csv
 from fedjax_fair.report.table import Table
-from fedjax_fair.report.words import sentence
+from fedjax_fair.report.verdict_words import sentence
+from fedjax_fair.results.comparison import DIVERGED
 from fedjax_fair.results.findings import Findings
 from fedjax_fair.results.measures import Difference, Level, Measure
 
@@ -16,7 +18,7 @@ VERSION = 1
 CSV_COLUMNS = (
     'scenario', 'recipe', 'baseline', 'statistic', 'kind', 'primary', 'estimate', 'lo', 'hi', 'lo90', 'hi90', 'a',
     'df_a', 'kappa', 'df_kappa', 'p', 'p_holm', 'verdict', 'seeds_needed', 'patients_needed', 'seed_sd', 'raw',
-    'corrected', 'in_best_set', 'seeds', 'patients', 'margin', 'chosen',
+    'corrected', 'in_best_set', 'seeds', 'patients', 'margin', 'chosen', 'score',
 )  # fmt: skip
 
 
@@ -41,11 +43,14 @@ def _rows(table: Table) -> list[dict[str, Any]]:
     for place, run in enumerate(found.runs):
         chosen = None if found.chosen is None else place == found.chosen
         start: dict[str, Any] = {'scenario': run.scenario, 'recipe': run.label, 'chosen': chosen}
+        score = {'score': found.metric or run.score}
         for measure in found.measures.values():
-            about = start | {'statistic': measure.key, 'primary': measure.primary}
+            about = start | score | {'statistic': measure.key, 'primary': measure.primary}
             if (level := measure.levels[place]) is not None:
                 best = {'in_best_set': measure.best[place]}
                 rows.append(about | {'kind': 'level'} | level._asdict() | best | _counts(found, place))
+            elif run.diverged():
+                rows.append(about | {'kind': 'level', 'verdict': DIVERGED} | _counts(found, place))
             if (difference := measure.differences[place]) is not None:
                 own = {name: value for name, value in difference._asdict().items() if name in CSV_COLUMNS}
                 more = {'kind': 'difference', 'baseline': found.base.label, 'margin': found.margin}
@@ -66,6 +71,8 @@ def _counts(found: Findings, place: int) -> dict[str, int | None]:
 def _text(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, str):
+        return as_csv(value)
     return '' if value is None else f'{value:.6g}' if isinstance(value, float) else str(value)
 
 
@@ -80,7 +87,7 @@ def scenario_record(found: Findings) -> dict[str, Any]:
     comparison = found.comparison
     return {
         'scenario': found.base.scenario,
-        'score': found.base.score,
+        'score': found.metric or found.base.score,
         'over': found.over,
         'baseline': found.base.label,
         'margin': found.margin,

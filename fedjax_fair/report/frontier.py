@@ -2,77 +2,110 @@
 
 from __future__ import annotations
 
+import dataclasses
 import pathlib
 from collections.abc import Mapping, Sequence
-from html import escape
 
-from fedjax_fair.report.pieces import DPI, html_table, image, markdown_table
-from fedjax_fair.results import Run, frontiers
-from fedjax_fair.results.frontier import Cost, Interval, cost_of_fairness, interval
-from fedjax_fair.viz import save
-from fedjax_fair.viz.frontier import frontier_figure
+from fedjax_fair.escaping import as_html, as_markdown
+from fedjax_fair.publishing import publish
+from fedjax_fair.report.head import head_of
+from fedjax_fair.report.pictures import drawing
+from fedjax_fair.report.pieces import html_table, markdown_table
+from fedjax_fair.report.remarks import remarks_of
+from fedjax_fair.report.verdict_words import digits_beside, number
+from fedjax_fair.results import Run, frontiers, model_words, rounds_words, score_of
+from fedjax_fair.results.frontier import Interval, cost_of_fairness, interval, limits
+from fedjax_fair.viz.frontier import Curves, frontier_figure
 
 NOTE = 'The best values were found on test data: they describe these runs and are no verdict.'
 
 
-def frontier_text(out: pathlib.Path) -> str:
-    """The tables and sentences of the frontiers in a folder as Markdown; empty if there are none."""
+def frontier_text(out: pathlib.Path, curves: Curves | None = None, metric: str | None = None) -> str:
+    """The tables and sentences of the frontiers in a folder as Markdown; empty if there are none.
+
+    ``curves`` are those frontiers, where they were read already: what was computed of them is not computed again.
+    Numbers are of the score that fairness is about, or of another ``metric``.
+    """
+    found = frontiers(out) if curves is None else curves
     parts = []
-    for name, runs in frontiers(out).items():
-        parts.append(f'Frontier of {name}\n\n{markdown_table(*_table(name, runs))}\n{in_words(name, runs)}\n')
+    for name, runs in found.items():
+        table, words = markdown_table(*_table(name, runs, metric)), as_markdown(in_words(name, runs, metric))
+        head, below = (''.join(f'- {as_markdown(line)}\n' for line in lines) for lines in _around(name, runs, metric))
+        parts.append(f'Frontier of {as_markdown(name)}\n\n{head}\n{table}\n{words}\n\n{below}')
     return '\n'.join([*parts, f'{NOTE}\n']) if parts else ''
 
 
-def frontier_section(out: pathlib.Path, beside: Sequence[Run] = ()) -> str:
+def frontier_section(
+    out: pathlib.Path, beside: Sequence[Run] = (), curves: Curves | None = None, metric: str | None = None
+) -> str:
     """Write frontier.png and frontier.md into a folder with frontiers; returns their section of the page."""
-    found = frontiers(out)
+    found = frontiers(out) if curves is None else curves
     if not found:
         return ''
-    (out / 'frontier.md').write_text(frontier_text(out), encoding='utf-8')
+    publish(out / 'frontier.md', frontier_text(out, found, metric))
     caption = 'A curve per hyper-parameter, a dot per value; crosses are the other runs. ' + _errors(found)
     here = {run.scenario for runs in found.values() for run in runs.values()}
     beside = [run for run in beside if run.scenario in here]
-    picture = image(save(frontier_figure(found, beside), out / 'frontier.png', DPI), 'frontier', caption)
-    tables = ''.join(f'{html_table(*_table(n, runs))}<p>{escape(in_words(n, runs))}</p>' for n, runs in found.items())
+    picture = drawing(frontier_figure(found, beside, metric), out / 'frontier.png', 'frontier', caption)
+    tables = ''.join(_html(name, runs, metric) for name, runs in found.items())
     note = f'<p class="note">{NOTE}</p>'
     return f'<section><h2>What fairness costs</h2><div class="figures">{picture}</div>{tables}{note}</section>'
 
 
-def in_words(name: str, runs: Mapping[float, Run]) -> str:
-    """How much of the mean each point of the worst costs."""
-    cost = cost_of_fairness(runs)
+def _html(name: str, runs: Mapping[float, Run], metric: str | None) -> str:
+    head, below = _around(name, runs, metric)
+    lines = ''.join(f'<p class="head">{as_html(line)}</p>' for line in head)
+    notes = ''.join(f'<li>{as_html(line)}</li>' for line in below)
+    table, words = html_table(*_table(name, runs, metric)), as_html(in_words(name, runs, metric))
+    return f'{lines}{table}<p>{words}</p><ul class="note">{notes}</ul>'
+
+
+def _around(name: str, runs: Mapping[float, Run], metric: str | None) -> tuple[list[str], list[str]]:
+    """What was run, and what limits the numbers: scores, rounds, models, test data, and remarks on single values."""
+    named = [dataclasses.replace(run, label=f'{name}={value:g}') for value, run in runs.items()]
+    notes = [f'score: {score_of(named, metric)}', rounds_words(named), model_words(named)]
+    notes += dict.fromkeys(line for run in runs.values() for line in limits(run, metric))
+    return head_of(named), [line for line in [*notes, *remarks_of(named)] if line]
+
+
+def in_words(name: str, runs: Mapping[float, Run], metric: str | None = None) -> str:
+    """How much of the mean each point of the worst costs, where it is decided that the worst gains at all."""
+    cost = cost_of_fairness(runs, metric)
     if cost is None:
         return f'{name}: no value has both AVG and worst.'
     if cost.fair_value == cost.mean_value:
         return f'{name}={cost.fair_value:g} has the highest AVG and the highest worst of these values.'
-    sure = '' if cost.error is None else f' The 95 % interval of the gain is {_range(cost)}.'
-    return (
+    digits = digits_beside(cost.lo, cost.hi)
+    change = (
         f'From {name}={cost.mean_value:g} (best AVG) to {name}={cost.fair_value:g} (best worst): worst gains '
-        f'{cost.gain:.2f} points and AVG loses {cost.price:.2f}; each point of worst costs '
-        f'{cost.price / cost.gain:.2f} points of AVG.{sure}'
+        f'{number(cost.gain, digits)} points and AVG loses {number(cost.price)}'
     )
+    if cost.lo is None or cost.hi is None:
+        return f'{change}. What a point of worst costs is undecided: the gain has no interval.'
+    sure = f'The 95 % interval of the gain is {number(cost.lo, digits)} to {number(cost.hi, digits)}'
+    if cost.lo <= 0:
+        return f'{change}. {sure}: what a point of worst costs is undecided.'
+    return f'{change}; each point of worst costs {number(cost.price / cost.gain)} points of AVG. {sure}.'
 
 
-def _table(name: str, runs: Mapping[float, Run]) -> tuple[list[str], list[list[str]]]:
+def _table(name: str, runs: Mapping[float, Run], metric: str | None) -> tuple[list[str], list[list[str]]]:
     kinds = {run.headline for run in runs.values()}
     model = '' if kinds == {'global'} else ' (own models)'
-    rows = [[f'{value:g}', *(_shown(interval(run, one)) for one in ('avg', 'worst'))] for value, run in runs.items()]
+    rows = [
+        [f'{value:g}', *(_shown(interval(run, one, metric)) for one in ('avg', 'worst'))] for value, run in runs.items()
+    ]
     return [name, f'AVG{model}', f'worst{model}'], rows
 
 
 def _shown(found: Interval | None) -> str:
     if found is None:
         return '–'
-    if found.error is None:
-        return f'{found.value:.1f}'
-    return f'{found.value:.1f} [{found.value - found.error:.1f}, {found.value + found.error:.1f}]'
+    digits = digits_beside(found.lo, found.hi)
+    if found.lo is None or found.hi is None:
+        return number(found.value, digits)
+    return f'{number(found.value, digits)} [{number(found.lo, digits)}, {number(found.hi, digits)}]'
 
 
-def _range(cost: Cost) -> str:
-    error = cost.error or 0.0
-    return f'{cost.gain - error:.2f} to {cost.gain + error:.2f}'
-
-
-def _errors(found: Mapping[str, Mapping[float, Run]]) -> str:
+def _errors(found: Curves) -> str:
     several = any(len(run.seeds) > 1 for runs in found.values() for run in runs.values())
     return 'Bars are 95 % intervals.' if several else ''

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import pathlib
 from collections.abc import Iterable, Sequence
-from html import escape
 from typing import Any
 
+from fedjax_fair.escaping import as_html
+from fedjax_fair.publishing import make_folder, publish
 from fedjax_fair.report.costs import costs_section
 from fedjax_fair.report.data_files import to_csv, to_json
 from fedjax_fair.report.frontier import frontier_section
@@ -21,6 +22,8 @@ from fedjax_fair.report.table import Table, make_tables
 from fedjax_fair.report.tuning import tuning_section
 from fedjax_fair.results import LeftOut, Run, load_runs
 from fedjax_fair.results.findings import MARGIN
+from fedjax_fair.results.report_files import PAGE
+from fedjax_fair.viz.frontier import Curves
 
 FILES = {'tex': to_latex, 'csv': to_csv, 'json': to_json}  # by the ending of table.*, beside table.md
 
@@ -32,6 +35,7 @@ def write_report(
     baseline: str | None = None,
     margin: float = MARGIN,
     swept: bool = False,
+    metric: str | None = None,
 ) -> pathlib.Path:
     """Write the report of finished runs into ``out``; returns the path of report.html.
 
@@ -42,39 +46,46 @@ def write_report(
         baseline: the recipe that the others are compared with, by default the first of a scenario.
         margin: the smallest difference of interest, in points.
         swept: the runs are the points of a sweep. Figures show the one that validation data choose, if there are any.
+        metric: another score than the one that runs say fairness is about, see :func:`~fedjax_fair.report.make_tables`.
     """
-    return draw_report(make_tables(load_runs(run_dirs), baseline, margin, swept), out, left_out)
+    return draw_report(make_tables(load_runs(run_dirs), baseline, margin, swept, metric), out, left_out)
 
 
-def draw_report(tables: Sequence[Table], out: str | pathlib.Path, left_out: Sequence[LeftOut] = ()) -> pathlib.Path:
+def draw_report(
+    tables: Sequence[Table],
+    out: str | pathlib.Path,
+    left_out: Sequence[LeftOut] = (),
+    curves: Curves | None = None,
+) -> pathlib.Path:
     """Write report.html, the tables as table.md, .tex, .csv and .json, and the figures as PNG into ``out``.
 
-    Frontiers and the record of tuning that lie in ``out`` get sections of their own.
+    Frontiers and the record of tuning that lie in ``out`` get sections of their own. ``curves`` are those frontiers,
+    where they were read already.
     """
-    out = pathlib.Path(out)
-    out.mkdir(parents=True, exist_ok=True)
+    out = make_folder(out)
     runs = [run for table in tables for run in table.found.runs]
-    (out / 'table.md').write_text(with_remarks(to_markdown(*tables), runs), encoding='utf-8')
+    publish(out / 'table.md', with_remarks(to_markdown(*tables), runs))
     for ending, text in FILES.items():
-        (out / f'table.{ending}').write_text(text(*tables), encoding='utf-8')
+        publish(out / f'table.{ending}', text(*tables))
     parts = [
         _header(runs, tables),
         _left_out(left_out),
         *(_scenario(table, out) for table in tables),
-        frontier_section(out, runs),
+        frontier_section(out, runs, curves, tables[0].found.metric),
         tuning_section(out),
         GUIDE,
         costs_section(runs),
         _settings(runs),
     ]
-    page = out / 'report.html'
-    page.write_text(_page(f'Results: {", ".join(table.scenario for table in tables)}', parts), encoding='utf-8')
-    return page
+    path = out / PAGE
+    publish(path, page(f'Results: {", ".join(table.scenario for table in tables)}', parts))
+    return path
 
 
-def _page(title: str, parts: Sequence[str]) -> str:
+def page(title: str, parts: Sequence[str]) -> str:
+    """A whole page of these parts in the style of reports; it loads nothing."""
     view = '<meta name="viewport" content="width=device-width, initial-scale=1">'
-    head = f'<meta charset="utf-8">{view}<title>{escape(title)}</title>'
+    head = f'<meta charset="utf-8">{view}<title>{as_html(title)}</title>'
     text = '\n'.join(parts)
     body = f'<body><main>\n{text}\n</main></body>'
     return f'<!doctype html>\n<html lang="en"><head>{head}<style>{STYLE}</style></head>\n{body}</html>\n'
@@ -89,7 +100,7 @@ def _header(runs: Sequence[Run], tables: Sequence[Table]) -> str:
         _count(max(len(run.seeds) for run in runs), 'seed'),
         _count(max(run.summary['rounds'] for run in runs), 'round'),
     ]
-    return f'<header><h1>Fair federated learning: results</h1><p class="lead">{" · ".join(facts)}</p></header>'
+    return f'<header><h1>Fair federated learning: results</h1><p class="lead">{as_html(" · ".join(facts))}</p></header>'
 
 
 def _left_out(runs: Sequence[LeftOut]) -> str:
@@ -104,13 +115,13 @@ def _remarks(runs: Sequence[Run]) -> str:
 
 
 def _list(sentences: Sequence[str]) -> str:
-    return f'<ul>{"".join(f"<li>{escape(sentence)}</li>" for sentence in sentences)}</ul>'
+    return f'<ul>{"".join(f"<li>{as_html(sentence)}</li>" for sentence in sentences)}</ul>'
 
 
 def _scenario(table: Table, out: pathlib.Path) -> str:
     runs = table.found.runs
-    head = ''.join(f'<p class="head">{escape(line)}</p>' for line in head_of(runs))
-    title = f'<h2>{escape(table.scenario)}</h2>{head}'
+    head = ''.join(f'<p class="head">{as_html(line)}</p>' for line in head_of(runs))
+    title = f'<h2>{as_html(table.scenario)}</h2>{head}'
     return f'<section>{title}{results_part(table)}{_remarks(runs)}{figures_part(table, out)}</section>'
 
 
@@ -119,10 +130,10 @@ def _settings(runs: Sequence[Run]) -> str:
     blocks = []
     for run in runs:
         rows = ''.join(
-            f'<tr><th>{escape(name)}</th><td><code>{escape(value)}</code></td></tr>'
+            f'<tr><th>{as_html(name)}</th><td><code>{as_html(value)}</code></td></tr>'
             for name, value in _flat(run.config)
         )
-        title = f'{escape(run.label)} <span>{escape(run.scenario)} · {escape(run.path.name)}</span>'
+        title = f'{as_html(run.label)} <span>{as_html(run.scenario)} · {as_html(run.path.name)}</span>'
         blocks.append(f'<details><summary>{title}</summary><table class="settings">{rows}</table></details>')
     return f'<section><h2>Settings, versions and commands</h2>{"".join(blocks)}</section>'
 

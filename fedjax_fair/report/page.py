@@ -1,14 +1,6 @@
 """The fixed parts of the HTML report: its style sheet and how to read its numbers."""
 
-from fedjax_fair.viz.inline import VARIABLES
-
-# Colours of a dark page, by the names of viz.inline; the light ones are those of the figures.
-DARK = {
-    'ink': '#e6e9ee', 'soft': '#a7b0bb', 'faint': '#77818d', 'line': '#363d46', 'band': '#2b323a', 'box': '#2a3037',
-    'card': '#1d2228', 'c0': '#58b2ea', 'c1': '#ff8f45', 'c2': '#35cfa0', 'c3': '#e6a3c9', 'c4': '#9bd5f7',
-    'c5': '#ffc356', 'c6': '#b4b4b4', 'page': '#14181c', 'warn': '#3a2f1c', 'hover': '#262d35',
-}  # fmt: skip
-LIGHT = {**VARIABLES, 'page': '#f5f7fa', 'warn': '#fff8ec', 'hover': '#f5f9fc'}
+from fedjax_fair.viz.inline import DARK, LIGHT
 
 
 def _variables(colours: dict[str, str]) -> str:
@@ -35,16 +27,21 @@ aside { border-color: var(--c5); background: var(--warn); overflow-wrap: anywher
 .head { color: var(--soft); font-size: 13px; margin: 0; overflow-wrap: anywhere; } .head + .wide { margin-top: 14px; }
 aside ul { margin: 6px 0 0; padding-left: 20px; }
 .wide { overflow-x: auto; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 14px; }
+/* A shadow at the right end as long as there is more to scroll to; names of rows stay. */
+div.wide { background: linear-gradient(to left, var(--card) 40%, transparent) right / 60px 100% no-repeat local,
+  linear-gradient(to left, var(--line), transparent) right / 20px 100% no-repeat scroll; }
+.wide tr > :first-child { position: sticky; left: 0; background: var(--card); text-align: left; }
+.figures + .wide { margin-top: 16px; }
+table { border-collapse: separate; border-spacing: 0; font-variant-numeric: tabular-nums; font-size: 14px; }
 .wide table { width: 100%; }
 th, td { padding: 7px 12px; border-bottom: 1px solid var(--line); white-space: nowrap; text-align: right;
   vertical-align: top; }
-th:first-child, tbody th { text-align: left; }
+tbody th { text-align: left; }
 thead th { color: var(--soft); font-weight: 600; border-bottom: 2px solid var(--line); vertical-align: bottom; }
 thead small { display: block; font-weight: 400; }
 tbody th { font-weight: 600; }
 tbody tr:hover { background: var(--hover); }
-.interval, .word { display: block; color: var(--soft); font-size: 12.5px; }
+.interval, .word { display: block; color: var(--soft); font-size: .89em; }
 .word { white-space: normal; min-width: 110px; margin-left: auto; max-width: 170px; }
 .better { color: var(--c2); } .worse { color: var(--c1); }
 .dot { color: var(--c0); }
@@ -53,7 +50,7 @@ tbody tr:hover { background: var(--hover); }
 .note { color: var(--soft); font-size: 13px; margin: 12px 0 0; }
 ul.note { padding-left: 20px; }
 .figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 460px), 1fr)); gap: 28px 24px;
-  margin-top: 26px; align-items: start; }
+  grid-auto-flow: dense; margin-top: 26px; align-items: start; }
 figure { margin: 0; min-width: 0; text-align: center; }
 figure.wide { grid-column: 1 / -1; overflow: visible; }
 .plot svg { max-width: 100%; height: auto; } .plot svg * { stroke-linejoin: round; stroke-linecap: butt; }
@@ -72,13 +69,17 @@ dl { display: grid; grid-template-columns: minmax(90px, max-content) 1fr; gap: 6
 dt { font-weight: 700; }
 dd { margin: 0; min-width: 0; }
 @media (max-width: 600px) {
-  main { padding: 18px 10px 40px; } section, aside { padding: 16px 14px; }
+  h1 { font-size: 23px; } main { padding: 18px 10px 40px; } section, aside { padding: 16px 14px; }
   dl { display: block; } dd { margin: 0 0 10px; }
 }
 @media print {
   body { background: white; font-size: 12px; } main { max-width: none; padding: 0; }
-  section { border: 0; padding: 0; } figure, tr { break-inside: avoid; } h2, h3 { break-after: avoid; }
-  .wide { overflow: visible; } table { font-size: 10.5px; } th, td { padding: 4px 6px; white-space: normal; }
+  section { border: 0; padding: 0; } figure, tr, aside, dt { break-inside: avoid; } h2, h3, dt { break-after: avoid; }
+  .wide { overflow: visible; } div.wide { background: none; } .plot.wide svg { min-width: 0; }
+  table { font-size: 10.5px; } th, td { padding: 3px 4px; } th { white-space: normal; }
+  .many { font-size: 8px; } .word { min-width: 0; max-width: 110px; }
+  .figures { grid-template-columns: 1fr 1fr; gap: 18px 14px; } figcaption, .note, .head { font-size: 10.5px; }
+  .trials::details-content { content-visibility: visible; display: block; }
 }
 """
 )
@@ -107,16 +108,18 @@ clients where there are no groups. A group's score is the mean over its clients.
 brackets the raw one with it. Lower is fairer, but a model that is equally bad everywhere has no spread: read it beside
 AVG.</dd>
 <dt>worst</dt><dd>The lowest of these scores. The lowest of several noisy numbers is too low, which is corrected; in
-brackets the raw one. Where sites share test examples there is only the raw one.</dd>
+brackets the raw one, to which the interval belongs. Where sites share test examples there is only the raw one.</dd>
+<dt>whole points</dt><dd>Where half an interval is wider than 5 points, tenths of a point say nothing and are not
+shown.</dd>
 <dt>worst 10 %</dt><dd>Mean score of the worst tenth of the clients, rounded up to whole clients.</dd>
 <dt>exploratory</dt><dd>AVG and spread are what a comparison decides on. The other columns are for looking around: among
 many numbers some stand out by chance.</dd>
-<dt>too few patients</dt><dd>A site with fewer than ten test patients gets no verdict of its own.</dd>
+<dt>too few patients</dt><dd>A site with fewer than ten test patients gets no verdict of its own, and no dot.</dd>
 <dt>seed sd</dt><dd>Standard deviation over seeds (ddof 1), where there is no interval: it says how much training
 varies, and nothing about the test patients.</dd>
 <dt>global, deployed, adapted</dt><dd>The server's model; the model each client would use, personal parts included; the
 global model after local training on the client's own data. Numbers are those of the model that clients would use: the
-deployed ones of recipes with personal parts, with the global model's AVG beside them, else the global one.</dd>
+deployed ones of recipes with personal parts, with those of the global model beside them, else the global one.</dd>
 <dt>rounds</dt><dd>The line below a table names the rounds that are averaged. Each group's and client's score is
 averaged first and all statistics are computed from the averages.</dd>
 </dl></section>"""

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import pathlib
-import re
-from collections.abc import Iterator
-from html import escape
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from fedjax_fair.escaping import as_html
+from fedjax_fair.foreign import check_files, check_room
 from fedjax_fair.report.pieces import DPI, image
 from fedjax_fair.report.table import Table
-from fedjax_fair.report.words import FEW_GROUPS, points
-from fedjax_fair.results import Run, model_words, score_of
+from fedjax_fair.report.verdict_words import FEW_GROUPS, points
+from fedjax_fair.results import SUMMARY, Run, model_words, score_of
 from fedjax_fair.results.findings import Findings, findings
 from fedjax_fair.results.recalls import class_recalls
+from fedjax_fair.results.report_files import figure_file
 from fedjax_fair.viz import fairness, figures, heatmaps, save
-from fedjax_fair.viz.forest import forest
+from fedjax_fair.viz.forest import forest, is_drawn
 from fedjax_fair.viz.inline import svg
 
 if TYPE_CHECKING:
@@ -25,21 +26,27 @@ WIDE = 7.5  # inches; a wider figure has a row of its own
 LARGEST_SVG = 400_000  # characters; a larger figure is a PNG in the page too
 FOREST = (
     'the thick bar is the 90 % interval, the thin one the 95 % interval, the band the margin of {margin}. Bars on the '
-    'right: the share of the variance that seeds (dark) and test patients (light) cause.'
+    'right: the share of the variance that seeds (left part) and test patients (right part) cause.'
 )
 
 
 def figures_part(table: Table, out: pathlib.Path) -> str:
     """All figures of a scenario for the page; they are saved in ``out`` too."""
-    stem = re.sub(r'[^A-Za-z0-9._-]+', '_', table.scenario).strip('._') or 'scenario'
-    found = table.found if table.found.chosen is None else findings([table.found.runs[table.found.chosen]])
-    parts = [_element(figure, out / f'{stem}_{name}.png', name, caption) for name, caption, figure in drawn(found)]
+    found = table.found if table.found.chosen is None else _chosen(table.found, table.found.chosen)
+    parts = [
+        drawing(figure, out / figure_file(table.scenario, name), name, caption)
+        for name, caption, figure in drawn(found)
+    ]
     return '<div class="figures">' + ''.join([*parts, *(_own(run) for run in found.runs)]) + '</div>'
+
+
+def _chosen(found: Findings, place: int) -> Findings:
+    return findings([found.runs[place]], metric=found.metric)
 
 
 def drawn(found: Findings) -> Iterator[tuple[str, str, Figure]]:
     """Name, caption and figure of everything that these runs allow to draw."""
-    runs, score = found.runs, score_of(found.runs)
+    runs, score, recorded = found.runs, found.score, score_of(found.runs)
     yield from _forests(found)
     if len(runs) > 1:
         about = f'Mean and worst {score}: runs on the dotted line are beaten by no other in both.'
@@ -49,19 +56,27 @@ def drawn(found: Findings) -> Iterator[tuple[str, str, Figure]]:
         yield 'sites', f'{score[:1].upper()}{score[1:]} by {found.over.removesuffix("s")}, %.', sites
     recalls = class_recalls(runs)
     if recalls is not None and recalls.shape[1] <= heatmaps.MOST_COLUMNS:
-        names = [f'class {k}' if recalls.shape[1] <= heatmaps.ROOM else str(k) for k in range(recalls.shape[1])]
+        names = _class_names(runs, recalls.shape[1])
         about = 'Recall by class, %: the share of all test examples of a class that are recognised.'
         yield 'classes', about, heatmaps.heat_map([run.label for run in runs], names, recalls)
     band = figures.band_words(runs)
-    yield 'accuracy', f'{score[:1].upper()}{score[1:]} over rounds. {band}', figures.accuracy_over_rounds(runs)
+    yield 'accuracy', f'{recorded[:1].upper()}{recorded[1:]} over rounds. {band}', figures.accuracy_over_rounds(runs)
     yield 'loss', f'Training loss over rounds. {band}', figures.training_loss(runs)
+
+
+def _class_names(runs: Sequence[Run], count: int) -> list[str]:
+    """The names that the source gives to its classes, else their numbers."""
+    for run in runs:
+        if len(names := run.summary.get('class_names') or ()) == count:
+            return list(names)
+    return [f'class {k}' if count <= heatmaps.ROOM else str(k) for k in range(count)]
 
 
 def _forests(found: Findings) -> Iterator[tuple[str, str, Figure]]:
     keys = ['avg', 'spread', *(one.key for one in found.sites if len(found.sites) <= FEW_GROUPS)]
     for number, key in enumerate(key for key in keys if key in found.measures):
         measure = found.measures[key]
-        if any(one is not None for one in measure.differences):
+        if any(map(is_drawn, measure.differences)):
             more = FOREST.format(margin=points(found.margin)) if number == 0 else 'bars as above.'
             name = 'forest_' + (key if key in ('avg', 'spread') else f'site{number - 1}')
             yield name, f'{measure.name}: difference with {found.base.label}; {more}', forest(found, key)
@@ -84,23 +99,28 @@ def _clients(found: Findings) -> Iterator[tuple[str, str, Figure]]:
     about = ' '.join(filter(None, (f'Clients at the end: {dots}', bars, f'{whose}.' if whose else '')))
     yield 'clients', about, fairness.client_distribution(runs, found=found)
     others = {'global': bool(whose), 'adapted': any(run.differs('adapted') for run in runs)}
-    for kind in (kind for kind, shown in others.items() if shown):
+    for kind in (kind for kind, shown in others.items() if shown and found.metric is None):
         yield f'clients_{kind}', f'Clients at the end, {kind} model: {dots}', fairness.client_distribution(runs, kind)
 
 
-def _element(figure: Figure, path: pathlib.Path, name: str, caption: str) -> str:
-    """A figure of the page, with its caption."""
+def drawing(figure: Figure, path: pathlib.Path, name: str, caption: str) -> str:
+    """A figure of the page in its colours, with its caption; it is saved as PNG too."""
     save(figure, path, DPI)
     figure.set_layout_engine('none')  # the layout stands
     text = svg(figure)
     wide = ' wide' if figure.get_figwidth() > WIDE else ''
     if len(text) > LARGEST_SVG:
         return image(path, name, caption)
-    plot = f'<div class="plot{wide}" role="img" aria-label="{escape(caption)}">{text}</div>'
-    return f'<figure class="{name}{wide}">{plot}<figcaption>{escape(caption)}</figcaption></figure>'
+    plot = f'<div class="plot{wide}" role="img" aria-label="{as_html(caption)}">{text}</div>'
+    return f'<figure class="{name}{wide}">{plot}<figcaption>{as_html(caption)}</figcaption></figure>'
 
 
 def _own(run: Run) -> str:
     """The pictures a run drew itself, of what its model sees in test images for example."""
-    known = [(run.folders[0] / name, about) for name, about in (run.summary.get('pictures') or {}).items()]
-    return ''.join(image(path, path.stem, f'{run.label}: {about}') for path, about in known if path.is_file())
+    pictures = run.summary.get('pictures') or {}
+    check_files(run.folders[0], pictures, f'{run.folders[0] / SUMMARY}: pictures')
+    known = [(run.folders[0] / name, about) for name, about in pictures.items()]
+    there = [(path, about) for path, about in known if path.is_file()]
+    for path, _ in there:
+        check_room(path.stat().st_size, f'{path}')
+    return ''.join(image(path, path.stem, f'{run.label}: {about}') for path, about in there)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 import pathlib
 from collections.abc import Sequence
-from html import escape
+
+from fedjax_fair.escaping import as_html, as_markdown
 
 Rows = Sequence[Sequence[str]]
 DPI = 160  # of pictures, for screens and slides
@@ -20,24 +21,19 @@ def markdown_table(heads: Sequence[str], rows: Rows, left: int = 1) -> str:
     | 0 | 71.5 |
     """
     rule = ['---'] * left + ['---:'] * (len(heads) - left)
-    lines = [[escaped(text) for text in line] for line in (heads, *rows)]
+    lines = [[as_markdown(text) for text in line] for line in (heads, *rows)]
     return ''.join(f'| {" | ".join(line)} |\n' for line in [lines[0], rule, *lines[1:]])
-
-
-def escaped(text: str) -> str:
-    """A text as it may stand in Markdown."""
-    return text.replace('\\', '\\\\').replace('|', '\\|').replace('\n', ' ')
 
 
 def html_table(heads: Sequence[str], rows: Rows) -> str:
     """The same table in a page."""
-    head = ''.join(f'<th>{escape(text)}</th>' for text in heads)
-    body = ''.join(f'<tr>{"".join(f"<td>{escape(text)}</td>" for text in row)}</tr>' for row in rows)
+    head = ''.join(f'<th>{as_html(text)}</th>' for text in heads)
+    body = ''.join(f'<tr>{"".join(f"<td>{as_html(text)}</td>" for text in row)}</tr>' for row in rows)
     return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
 def image(path: pathlib.Path, name: str, caption: str) -> str:
     """A picture that is part of the page."""
     data = base64.b64encode(path.read_bytes()).decode()
-    shown = f'<img alt="{escape(caption)}" src="data:image/png;base64,{data}">'
-    return f'<figure class="{name}">{shown}<figcaption>{escape(caption)}</figcaption></figure>'
+    shown = f'<img alt="{as_html(caption)}" src="data:image/png;base64,{data}">'
+    return f'<figure class="{as_html(name)}">{shown}<figcaption>{as_html(caption)}</figcaption></figure>'

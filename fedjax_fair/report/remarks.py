@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fedjax_fair.core.idle import IdlePart
+from fedjax_fair.escaping import as_markdown
 from fedjax_fair.report.head import head_of
-from fedjax_fair.report.identical import identical_sentences
-from fedjax_fair.report.training_remarks import loss_stands_still, overfits, scores_stand_still
+from fedjax_fair.report.identical_runs import identical_sentences
+from fedjax_fair.report.training_remarks import diverges, loss_stands_still, overfits, scores_stand_still
 from fedjax_fair.results import Run, failure_words
+from fedjax_fair.results.captions import MODEL_WORDS
+from fedjax_fair.results.chance import chance_level
+from fedjax_fair.results.comparison import DIVERGED
 
 ROUNDING = 1e-6  # scores are computed in 32 bits
 CONSTANT = {'accuracy': 'always answering the most frequent class', 'balanced_accuracy': 'always answering one class'}
@@ -32,18 +36,8 @@ def remarks_of(runs: Sequence[Run]) -> list[str]:
 
 def with_remarks(table: str, runs: Sequence[Run]) -> str:
     """A table in Markdown between the head of its runs and the remarks on them."""
-    head, below = (''.join(f'- {line}\n' for line in lines) for lines in (head_of(runs), remarks_of(runs)))
+    head, below = (''.join(f'- {as_markdown(line)}\n' for line in lines) for lines in (head_of(runs), remarks_of(runs)))
     return '\n'.join(filter(None, [head, table, below]))
-
-
-def chance_level(run: Run, kind: str = 'global') -> float | None:
-    """The AVG of a model that has learned nothing, see :func:`~fedjax_fair.metrics.chance_levels`.
-
-    Models of clients that score like the global model are measured as it is. None where the score has no such level,
-    and for runs of older versions, which did not record it.
-    """
-    own = kind != 'global' and run.differs(kind)
-    return (run.summary['chance'] or {}).get('own' if own else 'global')
 
 
 def did_not_learn(run: Run, kind: str = 'global') -> bool:
@@ -61,12 +55,17 @@ def _remarks(run: Run) -> list[str]:
     told = []
     if failures := failure_words(run.summary.get('failures') or {}):
         told.append(f'{run.label}: {failures}')
+    for kind, words in MODEL_WORDS.items():
+        if lost := diverges(run, kind):
+            model = run.label if run.headline == kind else f'{words} of {run.label}'
+            told.append(f'{model} {DIVERGED}: {lost}')
     if did_not_learn(run):
         model = run.label if run.headline == 'global' else f'the global model of {run.label}'
         told.append(f'{model} did not learn: {_not_above(run, "global")}')
     if did_not_learn(run, 'deployed') and _average(run, 'deployed') != _average(run, 'global'):
         told.append(f'the models that clients of {run.label} use did not learn: {_not_above(run, "deployed")}')
-    if still := loss_stands_still(run) or scores_stand_still(run):
+    still = '' if run.diverged() else loss_stands_still(run) or scores_stand_still(run)
+    if still:
         told.append(f'{run.label}: {still}; {_blame(run)}')
     if fitted := overfits(run):
         told.append(f'{run.label} over-fits: {fitted}')

@@ -1,4 +1,4 @@
-"""One table of results per scenario, which several dresses show: terminal, Markdown, LaTeX, CSV, JSON, HTML.
+"""One table of results per scenario, in all formats the same: terminal, Markdown, LaTeX, CSV, JSON, HTML.
 
 Every number comes from :class:`~fedjax_fair.results.findings.Findings`. A cell is an estimate with its 95 % interval,
 in points; where predictions are missing it is a mean with its deviation over seeds.
@@ -13,16 +13,18 @@ import numpy as np
 
 from fedjax_fair.errors import UserError
 from fedjax_fair.options import not_one_of
+from fedjax_fair.report.cells import Cell, Column
 from fedjax_fair.report.remarks import did_not_learn
-from fedjax_fair.report.words import NOT_LEARNED, in_units, number, short_word, signed
-from fedjax_fair.results import Run, score_of
-from fedjax_fair.results.findings import MARGIN, Findings, findings, swept_findings
-from fedjax_fair.results.measures import TOO_FEW, Measure
-from fedjax_fair.results.words import MODEL_WORDS
+from fedjax_fair.report.verdict_words import NOT_LEARNED, in_units, short_word
+from fedjax_fair.results import Run
+from fedjax_fair.results.captions import MODEL_WORDS
+from fedjax_fair.results.comparison import DIVERGED
+from fedjax_fair.results.findings import MARGIN, Findings, findings, global_levels, swept_findings
+from fedjax_fair.results.measures import NAMES, NO_SPREAD, TOO_FEW, Level, too_few
 
 MOST_SITES = 8  # more columns of sites than this do not fit a page
-ARROWS = {'high': ' ↑', 'low': ' ↓', '': ''}
-DOT = '•'
+RAW = {'spread': 'raw STD', 'worst': 'raw', 'gap': 'raw'}  # what stands in brackets
+CORRECTED = ('worst', 'gap')  # for the noise of tests, where sites share no test examples
 VALIDATION = 'validation'
 DICE = {  # a segmentation shows both, one of them as its score
     'dice': ('foreground Dice', 'Dice of the foreground, mean over images, %'),
@@ -37,49 +39,6 @@ COSTS = (
     ('load/core', '', 2, 'mean load of the machine per core during the run'),
     ('s/round', '', 3, 'wall-clock seconds of a round, compilation apart; compare them at equal load only'),
 )
-
-
-class Cell(NamedTuple):
-    """A number with its interval; None where undefined.
-
-    ``raw`` is the number before its correction for the noise of tests. ``word`` is a verdict, ``dot`` marks a recipe
-    that cannot be told from the best one, ``faint`` an interval that too few patients support. A ``hidden`` number is
-    in CSV and JSON alone: the test score of a setting that was not chosen.
-    """
-
-    value: float | None = None
-    lo: float | None = None
-    hi: float | None = None
-    raw: float | None = None
-    seed_sd: float | None = None
-    word: str = ''
-    dot: bool = False
-    faint: bool = False
-    hidden: bool = False
-
-
-class Column(NamedTuple):
-    """A column of numbers; ``better`` is 'high', 'low' or '', and ``about`` says in words what it holds.
-
-    ``primary`` columns come first and carry the verdicts; all others are exploratory. ``signed`` numbers are
-    differences with the baseline. ``raw`` names what stands in brackets. ``kind`` is 'level' or 'cost' where the
-    numbers are from summaries and have no interval.
-    """
-
-    name: str
-    better: str
-    digits: int
-    about: str
-    cell: Callable[[int], Cell]
-    primary: bool = False
-    signed: bool = False
-    raw: str = ''
-    kind: str = ''
-
-    @property
-    def head(self) -> str:
-        """The name with an arrow to what is better."""
-        return self.name + ARROWS[self.better]
 
 
 class Row(NamedTuple):
@@ -98,33 +57,60 @@ class Table(NamedTuple):
     def scenario(self) -> str:
         return self.found.base.scenario
 
-    def part(self, primary: bool) -> Table:
-        """The primary columns alone, or the exploratory ones."""
-        places = [place for place, column in enumerate(self.columns) if column.primary == primary]
+    @property
+    def dotted(self) -> bool:
+        """Whether a cell shows a dot."""
+        return any(cell.dot and not cell.hidden for row in self.rows for cell in row.cells)
+
+    @property
+    def legend(self) -> str:
+        """What the dots mean; empty where none is shown."""
+        return 'A dot marks the recipes that cannot be told from the best one (Holm over all pairs).' * self.dotted
+
+    def part(self, primary: bool, costs: bool = True) -> Table:
+        """The primary columns alone, or the exploratory ones, with or without costs."""
+        return self.of([column.primary == primary and (costs or column.kind != 'cost') for column in self.columns])
+
+    def of(self, known: Sequence[bool]) -> Table:
+        """Some of the columns."""
+        places = [place for place, shown in enumerate(known) if shown]
         rows = tuple(Row(row.label, tuple(row.cells[place] for place in places)) for row in self.rows)
         return Table(self.found, tuple(self.columns[place] for place in places), rows)
 
 
 def make_tables(
-    runs: Sequence[Run], baseline: str | None = None, margin: float = MARGIN, swept: bool = False
+    runs: Sequence[Run],
+    baseline: str | None = None,
+    margin: float = MARGIN,
+    swept: bool = False,
+    metric: str | None = None,
 ) -> list[Table]:
     """A table for every scenario, in the order in which they come.
 
     ``baseline`` is the recipe or label of the run that the others are compared with, by default the first of a
     scenario; ``margin`` is the smallest difference of interest, in points. The runs may be the points of a sweep
     (``swept``): then the one that validation data choose is marked, and test scores are shown of this one alone.
+    ``metric`` is another score than the one that runs say fairness is about (accuracy, balanced_accuracy, auc, dice,
+    ...), as far as the runs kept what it needs.
     """
     names = dict.fromkeys(name for run in runs for name in (run.label, run.summary['recipe']))
     if baseline is not None and baseline not in names:
         raise UserError(f'`baseline`={baseline!r} {not_one_of(baseline, names, repr)}')
     scenarios = dict.fromkeys(run.scenario for run in runs)
-    return [make_table([run for run in runs if run.scenario == one], baseline, margin, swept) for one in scenarios]
+    by_scenario = [[run for run in runs if run.scenario == one] for one in scenarios]
+    return [make_table(own, baseline, margin, swept, metric) for own in by_scenario]
 
 
-def make_table(runs: Sequence[Run], baseline: str | None = None, margin: float = MARGIN, swept: bool = False) -> Table:
+def make_table(
+    runs: Sequence[Run],
+    baseline: str | None = None,
+    margin: float = MARGIN,
+    swept: bool = False,
+    metric: str | None = None,
+) -> Table:
     """The table of runs of one scenario; see :func:`make_tables`."""
     place = next((i for i, run in enumerate(runs) if baseline in (run.label, run.summary['recipe'])), 0)
-    found = swept_findings(runs) if swept else findings(runs, place, margin)
+    found = swept_findings(runs, metric) if swept else findings(runs, place, margin, metric)
     columns = [column for column in _columns(found) if any(_filled(column.cell(i)) for i in range(len(runs)))]
     rows = tuple(_row(found, columns, place) for place in range(len(runs)))
     return Table(found, tuple(columns), rows)
@@ -145,57 +131,20 @@ def _filled(cell: Cell) -> bool:
     return cell.value is not None or cell.raw is not None or bool(cell.word)
 
 
-# --- cells as text -------------------------------------------------------------------------------------------------
-
-
-def value_text(column: Column, cell: Cell) -> str:
-    """The estimate, and in brackets the number before its correction; a dash where undefined.
-
-    Worst and gap of sites that share test examples cannot be corrected: there the brackets stand alone.
-    """
-    if cell.hidden:
-        return '–'
-    shown = signed if column.signed else number
-    raw = '' if cell.raw is None else f'({number(cell.raw, column.digits)})'
-    if cell.value is None:
-        return raw or ('' if cell.word else '–')
-    return ' '.join(filter(None, (shown(cell.value, column.digits), raw)))
-
-
-def interval_text(column: Column, cell: Cell) -> str:
-    """``[lo, hi]``, or the deviation over seeds where there is no interval."""
-    if cell.hidden:
-        return ''
-    shown = signed if column.signed else number
-    if cell.lo is not None and cell.hi is not None:
-        return f'[{shown(cell.lo, column.digits)}, {shown(cell.hi, column.digits)}]'
-    return '' if cell.seed_sd is None else f'seed sd {number(cell.seed_sd, column.digits)}'
-
-
-def cell_text(column: Column, cell: Cell) -> str:
-    """The whole cell in one line."""
-    parts = (DOT if cell.dot else '', value_text(column, cell), interval_text(column, cell), cell.word)
-    return ' '.join(filter(None, parts))
-
-
-# --- columns ---------------------------------------------------------------------------------------------------------
-
-
 def _columns(found: Findings) -> list[Column]:
-    score = score_of(found.runs)
     columns = [_level(found, key, primary=True) for key in ('avg', 'spread', 'worst') if key in found.measures]
     if found.swept:
         about = 'mean score on validation data, %'
         columns.insert(0, _of_runs(found, Column(VALIDATION, 'high', 1, about, _none, primary=True), _validation))
     elif len(found.runs) > 1:
         columns += [_against(found, key) for key in ('avg', 'spread') if key in found.measures]
-    columns += _beside(found)
+    columns += [] if found.metric else _beside(found)
     if len(found.sites) <= MOST_SITES:
         columns += [_level(found, f'site:{one.name}') for one in found.sites]
     clients = 'client_' if 'client_worst10' in found.measures else ''
     columns += [_level(found, clients + key) for key in ('spread', 'worst10') if _is_more(found, clients + key)]
     columns.append(_of_runs(found, Column('loss', 'low', 3, 'mean test loss', _none), _statistic('loss', scale=1.0)))
-    return [*columns, *_other_models(found, score), *_costs(found)]
+    return [*columns, *_other_models(found), *_costs(found)]
 
 
 def _beside(found: Findings) -> list[Column]:
@@ -208,19 +157,55 @@ def _beside(found: Findings) -> list[Column]:
     ]
 
 
-def _other_models(found: Findings, score: str) -> list[Column]:
-    """AVG of the models that are not the headline of a run."""
-    shown = {
-        'global': ('global model AVG', any(run.headline != 'global' for run in found.runs)),
-        'adapted': ('adapted AVG', any(run.differs('adapted') for run in found.runs)),
-    }
-    return [
-        _of_runs(
-            found, Column(head, 'high', 1, f'mean {score} of {MODEL_WORDS[kind]}, %', _none), _statistic('avg', kind)
-        )
-        for kind, (head, wanted) in shown.items()
-        if wanted
-    ]
+def _other_models(found: Findings) -> list[Column]:
+    """Of models that are not the headline of a run: AVG, spread and worst of the global one, AVG after adaptation."""
+    columns = []
+    if any(run.headline != 'global' for run in found.runs):
+        columns += [_of_global_model(found, key) for key in ('avg', 'spread', 'worst')]
+    if found.metric is None and any(run.differs('adapted') for run in found.runs):
+        about = f'mean {found.score} of {MODEL_WORDS["adapted"]}, %'
+        columns.append(_of_runs(found, Column('adapted AVG', 'high', 1, about, _none), _statistic('avg', 'adapted')))
+    return columns
+
+
+def _of_global_model(found: Findings, key: str) -> Column:
+    """One statistic of the global model, with its interval, of every run."""
+    name, about = (text.replace('{score}', found.score).replace('{over}', found.over) for text in NAMES[key])
+    better, levels = (
+        'low' if key == 'spread' else 'high',
+        [global_levels(run, found.metric).get(key) for run in found.runs],
+    )
+    column = Column(f'global model {name}', better, 1, f'of the global model: {about}', _none, kind='level')
+    return _with_raw(column._replace(cell=lambda place: _level_cell(levels[place], key)), key, levels)
+
+
+def _level_cell(level: Level | None, key: str) -> Cell:
+    """The cell of a level. Of worst and gap the interval is that of the raw number, beside the corrected one."""
+    if level is None:
+        return Cell()
+    if key in CORRECTED and level.corrected is not None:
+        return Cell(level.corrected, level.lo, level.hi, level.estimate)
+    return Cell(level.estimate, level.lo, level.hi, level.raw, level.seed_sd)
+
+
+def _with_raw(column: Column, key: str, levels: Sequence[Level | None]) -> Column:
+    """The column, with a name for what stands in brackets.
+
+    Worst and gap cannot be corrected where sites share test examples. A column that has raw numbers alone is named so,
+    and among corrected numbers a raw one is marked.
+    """
+    if key not in CORRECTED:
+        return column._replace(raw=RAW.get(key, ''))
+    known = [level is not None and level.corrected is not None for level in levels]
+    if not any(known):
+        measured = any(level is not None and level.estimate is not None for level in levels)
+        return column._replace(name=f'raw {column.name}') if measured else column
+
+    def cell(place: int) -> Cell:
+        own = column.cell(place)
+        return own if known[place] or own.value is None else own._replace(word=own.word or RAW[key])
+
+    return column._replace(raw=RAW[key], cell=cell)
 
 
 def _costs(found: Findings) -> list[Column]:
@@ -241,33 +226,26 @@ def _is_more(found: Findings, key: str) -> bool:
 
 
 def _level(found: Findings, key: str, primary: bool = False) -> Column:
-    """The levels of one measure. Worst shows its corrected level, to which no interval belongs."""
+    """The levels of one measure."""
     measure, learned = found.measures[key], _learned(found)
-    worst = key.removeprefix('client_') in ('worst', 'gap')
+    statistic = key.removeprefix('client_')
+    faint = too_few(measure.patients)
+    lost = [run.diverged() for run in found.runs]
 
     def cell(place: int) -> Cell:
         level = measure.levels[place]
         if level is None:
-            return Cell()
+            return Cell(word=DIVERGED if lost[place] else '')
         dot = learned[place] and bool(measure.best[place])
-        if worst:
-            return Cell(level.corrected, raw=level.estimate, dot=dot)
-        faint = measure.patients is not None and _too_few(measure)
-        word = TOO_FEW if faint else ''
-        return Cell(level.estimate, level.lo, level.hi, level.raw, level.seed_sd, word, dot, faint)
+        return _level_cell(level, statistic)._replace(word=TOO_FEW if faint else '', dot=dot, faint=faint)
 
-    raw = {'spread': 'raw STD', 'worst': 'raw', 'gap': 'raw'}.get(key.removeprefix('client_'), '')
     better = 'high' if measure.higher_is_better else 'low'
-    return Column(measure.name, better, 1, measure.about, cell, primary, raw=raw)
+    return _with_raw(Column(measure.name, better, 1, measure.about, cell, primary), statistic, measure.levels)
 
 
 def _learned(found: Findings) -> list[bool]:
     """A model that did not learn is best in nothing, and fair to nobody."""
     return [not did_not_learn(run, run.headline) for run in found.runs]
-
-
-def _too_few(measure: Measure) -> bool:
-    return any(one is not None and one.verdict == TOO_FEW for one in measure.differences)
 
 
 def _against(found: Findings, key: str) -> Column:
@@ -280,11 +258,15 @@ def _against(found: Findings, key: str) -> Column:
         if place == found.baseline:
             return Cell()
         difference = measure.differences[place]
+        if difference is None and found.runs[place].diverged():
+            return Cell(word=DIVERGED)
         if difference is None:
             return Cell(word=f'undecided ({found.reasons[place] or found.reasons[found.baseline]})')
         word = in_units(found, short_word(difference, found.margin, seeds))
         if key != 'avg' and not learned[place]:  # the same score everywhere is no fairness where nothing was learned
             word = NOT_LEARNED
+        if difference.verdict == NO_SPREAD:  # what is left of a difference of two zeros is noise
+            return Cell(word=word)
         return Cell(difference.estimate, difference.lo, difference.hi, word=word)
 
     about = f'{measure.name} minus that of {base}, points'
@@ -299,6 +281,8 @@ def _of_runs(found: Findings, column: Column, cell: Callable[[Run], Cell]) -> Co
 def _statistic(name: str, kind: str | None = None, scale: float = 100.0) -> Callable[[Run], Cell]:
     def cell(run: Run) -> Cell:
         entry = (run.result(kind or run.headline) or {}).get(name)
+        if run.diverged(kind):
+            return Cell(word=DIVERGED)
         if entry is None or entry['mean'] is None:
             return Cell()
         known = run.repeats > 1 and entry['std'] is not None

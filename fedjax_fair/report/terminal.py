@@ -6,13 +6,16 @@ import textwrap
 from typing import NamedTuple
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from fedjax_fair.report.table import DOT, Cell, Column, Table, interval_text, value_text
-from fedjax_fair.report.words import foot, legend, sentences
+from fedjax_fair.consoles import plain_console
+from fedjax_fair.escaping import visible
+from fedjax_fair.report.cells import DOT, Cell, Column, interval_text, value_text
+from fedjax_fair.report.table import Table
+from fedjax_fair.report.verdict_words import foot, sentences
 from fedjax_fair.viz.style import wrapped
 
 STYLES = {'better': 'green', 'worse': 'red'}  # of verdicts; all others are as they are
@@ -37,8 +40,8 @@ def to_rich(table: Table, width: int | None = None) -> RenderableType:
     right and named.
     """
     primary, more = table.part(primary=True), table.part(primary=False)
-    told = [*sentences(table.found), *table.found.notes, foot(table.found) + '.', legend(table.found)]
-    lines = [Padding(Text(line), (0, 0, 0, 2)) for line in told if line]
+    told = [*sentences(table.found), *table.found.notes, foot(table.found) + '.', table.legend]
+    lines = [Padding(Text(visible(line)), (0, 0, 0, 2)) for line in told if line]
     parts: list[RenderableType] = [_fitting(primary, table.scenario, width), *lines]
     if more.columns:
         parts.append(_fitting(more, 'exploratory', width))
@@ -46,7 +49,7 @@ def to_rich(table: Table, width: int | None = None) -> RenderableType:
 
 
 def _fitting(table: Table, title: str, width: int | None) -> RichTable:
-    measure = Console(width=10_000).measure
+    measure = plain_console(width=10_000).measure
     for kept in range(len(table.columns), 0, -1):
         for layout in LAYOUTS:
             result = _rich(table, title, kept, layout)
@@ -56,21 +59,21 @@ def _fitting(table: Table, title: str, width: int | None) -> RichTable:
 
 
 def _rich(table: Table, title: str, kept: int, layout: Layout) -> RichTable:
-    left_out = ', '.join(column.name for column in table.columns[kept:])
+    left_out = ', '.join(visible(column.name) for column in table.columns[kept:])
     caption = Text(f'no room for {left_out}', justify='left') if left_out else None
     result = RichTable(
-        title=Text(title), title_justify='left', title_style='', box=SIMPLE_HEAD, caption=caption,
+        title=Text(visible(title)), title_justify='left', title_style='', box=SIMPLE_HEAD, caption=caption,
         padding=(0, layout.gap, 0, 0), pad_edge=False,
     )  # fmt: skip
     result.add_column('recipe')
     for column in table.columns[:kept]:
-        head = Text(column.name.replace(' ', '\n', 1) + (f' {column.head[-1]}' if column.better else ''))
+        head = Text(visible(column.name).replace(' ', '\n', 1) + (f' {column.head[-1]}' if column.better else ''))
         if column.raw:
             head.append(f'\n({column.raw})')
         result.add_column(head, justify='left' if column.signed else 'right')
     for row in table.rows:
         cells = [_cell(column, cell, layout) for column, cell in zip(table.columns[:kept], row.cells, strict=False)]
-        result.add_row(Text(wrapped(row.label)), *cells)
+        result.add_row(Text(wrapped(visible(row.label))), *cells)
     return result
 
 
@@ -80,6 +83,6 @@ def _cell(column: Column, cell: Cell, layout: Layout) -> Text:
     first = [' '.join(filter(None, (value, interval)))] if layout.joined and column.signed else [value, interval]
     if layout.tight:
         first = [line.replace(' (', '\n(') for line in first]
-    lines = [*first, *textwrap.wrap(cell.word, layout.words, break_long_words=False)]
+    lines = [*first, *textwrap.wrap(visible(cell.word), layout.words, break_long_words=False)]
     style = next((look for start, look in STYLES.items() if cell.word.startswith(start)), '')
     return Text('\n'.join(filter(None, lines)), style='dim' if cell.faint or not column.primary else style)

@@ -11,6 +11,20 @@ FAR_BELOW = 2.0  # how many times the test loss is above the train loss of a run
 LEAST_GAIN = 0.01  # the part of its first train loss that a run must gain
 
 
+def diverges(run: Run, kind: str) -> str:
+    """In words, which seeds diverged and when; empty where no reported number of this kind of model is lost."""
+    if not run.diverged(kind):
+        return ''
+    first: dict[int, int] = {}
+    for line in run.history:  # which is in order of rounds
+        if kind in line and line[kind].get('loss') is None:
+            first.setdefault(line['seed'], line['round'])
+    seeds = ', '.join(map(str, sorted(first)))
+    when = f' (first seen after round {min(first.values())})' if first else ''
+    whose = f' of seed{"s" * (len(first) > 1)} {seeds}' if first and len(first) < run.repeats else ''
+    return f'the test loss{whose} is not finite, or absurdly large{when}; there are no scores'
+
+
 def overfits(run: Run) -> str:
     """In words, how a run over-fits; empty if it does not.
 
@@ -30,15 +44,19 @@ def overfits(run: Run) -> str:
 
 
 def loss_stands_still(run: Run) -> str:
-    """In words, how the train loss stands still from the first evaluation to the last; empty if it does not.
+    """In words, how the train loss stands still from the first round to the last; empty if it does not.
 
-    The rule: its mean over seeds has not fallen by more than 1 %.
+    The rule: its mean over seeds has not fallen by more than 1 %. Older runs did not record the loss of their first
+    round: there the first evaluation stands for it.
     """
     losses = curve(run.history, lambda line: line.get('train_loss'))
-    first, last = losses.mean[0], losses.mean[-1]
-    if len(losses.rounds) < 2 or not np.isfinite([first, last]).all() or last <= (1 - LEAST_GAIN) * first:
+    start, first = 1, run.summary.get('first_train_loss')
+    if first is None:
+        start, first = int(losses.rounds[0]), losses.mean[0]
+    last = losses.mean[-1]
+    if losses.rounds[-1] <= start or not np.isfinite([first, last]).all() or last <= (1 - LEAST_GAIN) * first:
         return ''
-    return f'the train loss is {first:.3g} after round {losses.rounds[0]} and {last:.3g} at the end'
+    return f'the train loss is {first:.3g} after round {start} and {last:.3g} at the end'
 
 
 def scores_stand_still(run: Run) -> str:

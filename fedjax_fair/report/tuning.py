@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pathlib
-from html import escape
 from typing import Any
 
+from fedjax_fair.escaping import as_html, as_markdown
+from fedjax_fair.publishing import publish
 from fedjax_fair.report.pieces import html_table, markdown_table
 from fedjax_fair.results import TUNING, tuning
 
@@ -18,11 +19,11 @@ def tuning_text(out: pathlib.Path) -> str:
     if not (out / TUNING).exists():
         return ''
     record = tuning(out)
-    parts = [f'# Tuning\n\n{budget_in_words(record)}\n']
+    parts = [f'# Tuning\n\n{as_markdown(budget_in_words(record))}\n']
     for recipe, found in record['recipes'].items():
-        parts.append(f'## {recipe}\n\n{markdown_table(*_space(found), left=2)}')
+        parts.append(f'## {as_markdown(recipe)}\n\n{markdown_table(*_space(found), left=2)}')
         parts.append(markdown_table(*_trials(record, found)))
-        parts.append(f'{_chosen(recipe, found)}\n')
+        parts.append(f'{as_markdown(_chosen(recipe, found))}\n')
     return '\n'.join(parts)
 
 
@@ -31,13 +32,13 @@ def tuning_section(out: pathlib.Path) -> str:
     if not (out / TUNING).exists():
         return ''
     record = tuning(out)
-    (out / 'tuning.md').write_text(tuning_text(out), encoding='utf-8')
+    publish(out / 'tuning.md', tuning_text(out))
     blocks = [
-        f'<details><summary>{escape(recipe)} <span>{escape(_chosen(recipe, found))}</span></summary>'
+        f'<details class="trials"><summary>{as_html(recipe)} <span>{as_html(_chosen(recipe, found))}</span></summary>'
         f'{html_table(*_space(found))}{html_table(*_trials(record, found))}</details>'
         for recipe, found in record['recipes'].items()
     ]
-    return f'<section><h2>Tuning</h2><p>{escape(budget_in_words(record))}</p>{"".join(blocks)}</section>'
+    return f'<section><h2>Tuning</h2><p>{as_html(budget_in_words(record))}</p>{"".join(blocks)}</section>'
 
 
 def budget_in_words(record: Record) -> str:

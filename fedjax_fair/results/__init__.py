@@ -9,9 +9,20 @@
 ([1], [[0.5]])
 """
 
+from fedjax_fair.results.captions import model_words, repeats_words, rounds_words, score_of
 from fedjax_fair.results.choice import BY_TEST, BY_VALIDATION, SWEEP, chosen_point, write_sweep
 from fedjax_fair.results.data_seeds import unit_name
-from fedjax_fair.results.evaluations import Curve, History, curve, evaluation_line, history, mean_score, series
+from fedjax_fair.results.evaluations import (
+    Curve,
+    History,
+    curve,
+    evaluation_line,
+    history,
+    is_whole,
+    mean_score,
+    repair_finished,
+    series,
+)
 from fedjax_fair.results.facts import (
     FACTS,
     git_commit,
@@ -24,15 +35,14 @@ from fedjax_fair.results.facts import (
 from fedjax_fair.results.federation_facts import federation_facts
 from fedjax_fair.results.files import CONFIG, FRONTIER, HISTORY, SUMMARY, TUNING, holds_run, point_name, write_json
 from fedjax_fair.results.folders import frontiers, run_folders, tuning
-from fedjax_fair.results.head import head_facts
 from fedjax_fair.results.joining import joined_runs
 from fedjax_fair.results.prediction_file import Predictions, example_scores, predictions
-from fedjax_fair.results.reported import SELECTIONS, reported
+from fedjax_fair.results.run_description import head_facts
 from fedjax_fair.results.runs import LeftOut, Run, load, load_readable, load_runs
 from fedjax_fair.results.schema import MODEL_KINDS
-from fedjax_fair.results.summaries import summary, write_summary
-from fedjax_fair.results.tallies import costs, failure_lines, failure_words
-from fedjax_fair.results.words import model_words, repeats_words, rounds_words, score_of
+from fedjax_fair.results.selection import SELECTIONS, reported
+from fedjax_fair.results.summaries import make_summary, summary, write_summary
+from fedjax_fair.results.tallies import costs, failure_lines, failure_words, never_sampled
 
 __all__ = [
     'BY_TEST',
@@ -64,15 +74,19 @@ __all__ = [
     'head_facts',
     'history',
     'holds_run',
+    'is_whole',
     'joined_runs',
     'load',
     'load_readable',
     'load_runs',
+    'make_summary',
     'mean_score',
     'model_words',
+    'never_sampled',
     'point_name',
     'predictions',
     'read_config',
+    'repair_finished',
     'repeats_words',
     'reported',
     'rounds_words',

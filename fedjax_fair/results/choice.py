@@ -32,10 +32,15 @@ def write_sweep(folder: Folder, points: Sequence[Mapping[str, float]], summaries
 def chosen_point(validation: Sequence[dict[str, Any] | None]) -> int | None:
     """The point with the best mean validation score over seeds, the first of equals; None where it is unknown.
 
+    A point whose model diverged has no score, and is not chosen.
+
     >>> chosen_point([{'mean': 0.5}, {'mean': 0.7}, {'mean': 0.7}]), chosen_point([{'mean': 0.5}, None])
     (1, None)
+    >>> chosen_point([{'mean': None}, {'mean': 0.7}])
+    1
     """
-    means = [score['mean'] for score in validation if score is not None and score['mean'] is not None]
-    if not means or len(means) < len(validation):
+    means = [score['mean'] for score in validation if score is not None]
+    scored = [place for place, mean in enumerate(means) if mean is not None]
+    if not scored or len(means) < len(validation):
         return None
-    return max(range(len(means)), key=means.__getitem__)
+    return max(scored, key=lambda place: means[place])

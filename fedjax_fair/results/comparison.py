@@ -13,15 +13,20 @@ from fedjax_fair import stats
 from fedjax_fair.errors import UserError
 from fedjax_fair.metrics.segmentation import SCORES as DICE
 from fedjax_fair.metrics.segmentation import of_images
+from fedjax_fair.options import not_one_of
 from fedjax_fair.results.prediction_file import RECORDS, Predictions, predictions
 from fedjax_fair.results.runs import Run
 from fedjax_fair.stats.sample import Sample, joined, judge, make_sample
 from fedjax_fair.stats.scores import SCORES, Scored
 
-MARGIN = 0.01  # the smallest difference of interest, as a fraction: one point
+METRICS = ('accuracy', 'balanced_accuracy', 'auc', *DICE, 'iou')
+DELTA = 0.01  # the smallest difference of interest, as a fraction: one point
+DIVERGED = 'diverged'
 ALL = 'everybody'  # clients or groups that share all there is to judge
 NUMBERED = re.compile(r'client \d+')  # a client that is nobody: another partition has another one
 FEWEST_PATIENTS = 10  # below it, the verdict about one site is withheld
+FEWEST_IN_ALL = 40  # patients of the smallest setting in which the procedure was simulated
+MOST_NAMED = 6  # more sites than these are counted
 
 
 class NotComparable(UserError):
@@ -50,11 +55,11 @@ class Comparison:
 
 
 def compare_runs(
-    runs: Sequence[Run], *, baseline: int = 0, margin: float = MARGIN, metric: str | None = None
+    runs: Sequence[Run], *, baseline: int = 0, margin: float = DELTA, metric: str | None = None
 ) -> Comparison:
     """Analyse the headline models of several runs that share seeds and test examples.
 
-    ``metric`` is the score that fairness is about, or balanced_accuracy or auc instead.
+    ``metric`` is another score than the one that runs say fairness is about, see :func:`metrics_of`.
 
     Raises:
         NotComparable: names the run that differs, and how.
@@ -77,8 +82,8 @@ def compare_runs(
     over = 'groups' if kept[0].groups else 'clients'
     analysis = stats.analyse_sample(samples.groups, margin)
     clients = analysis if samples.clients is samples.groups else stats.analyse_sample(samples.clients, margin)
-    notes += _limits(samples.groups, over, known, len(seeds))
     patients = len(np.unique(np.concatenate([_keys(one[0]) for one in units])))
+    notes += _limits(samples.groups, over, known, len(seeds), patients)
     return Comparison(tuple(runs), baseline, margin, seeds, over, analysis, clients, patients, known, tuple(notes))
 
 
@@ -89,12 +94,32 @@ class Samples(NamedTuple):
     clients: Sample
 
 
+def metrics_of(kept: Predictions) -> list[str]:
+    """The scores that can be judged from what a run kept."""
+    found = []
+    if kept.label is not None and kept.prediction is not None:
+        found += ['accuracy', 'balanced_accuracy'] if kept.label.ndim == 1 else ['accuracy']
+    if kept.label is not None and kept.score is not None:
+        found.append('auc')
+    return found + list(DICE) * (kept.dice is not None) + ['iou'] * (kept.iou is not None)
+
+
+def check_metric(kept: Sequence[Predictions], metric: str) -> None:
+    """Refuse a score that some of these runs cannot be judged by."""
+    if not kept:
+        raise UserError(f'`metric`={metric} needs what every test example got, and no run kept it')
+    known = [one for one in METRICS if all(one in metrics_of(predictions) for predictions in kept)]
+    if metric not in known:
+        raise UserError(f'`metric`={metric} {not_one_of(metric, known)}, which these runs kept predictions for')
+
+
 def samples_of(kept: Sequence[Predictions], labels: Sequence[str], metric: str | None = None) -> Samples:
     """Predictions of several recipes on the same test examples, paired by their common seeds."""
-    check_same_tests(labels, kept)
+    check_same_tests(labels, kept, metric)
     seeds, _ = _common_seeds(labels, kept)
     metric = metric or kept[0].metric
     by_client = any(one.kind != 'global' for one in kept)
+    _check_same_clients(labels, kept if by_client else ())
     tables = [_table(one, by_client) for one in kept]
     clients = _sample(tables, seeds, metric, _as_one(*_client_units(kept[0], by_client)))
     if not kept[0].groups:
@@ -107,7 +132,7 @@ def _as_one(weights: np.ndarray, names: list[str]) -> tuple[np.ndarray, list[str
     return (weights[:1], [ALL]) if len(weights) > 1 and not np.ptp(weights, axis=0).any() else (weights, names)
 
 
-def _limits(sample: Sample, over: str, known: bool, seeds: int) -> list[str]:
+def _limits(sample: Sample, over: str, known: bool, seeds: int, patients: int) -> list[str]:
     """What limits the verdicts, in words."""
     notes = [f'{name} {why}: it is left out' for name, why in sample.left_out.items()]
     if not known:
@@ -116,6 +141,14 @@ def _limits(sample: Sample, over: str, known: bool, seeds: int) -> list[str]:
         notes.append(f'all {over} share one test set and one model: nothing can be said about the spread between them')
     if seeds == 1:
         notes.append('one seed: intervals are about these trained models, not about the methods')
+    what = 'test patients' if known else 'test examples'
+    if patients < FEWEST_IN_ALL:
+        tried = f'intervals were tried out with {FEWEST_IN_ALL} and more'
+        notes.append(f'{patients} {what} in all: {tried}, and may be too narrow here')
+    few = [name for name, count in zip(sample.names, sample.clusters, strict=True) if count < FEWEST_PATIENTS]
+    if few and len(sample.names) > 1:
+        who = ', '.join(few) if len(few) <= MOST_NAMED else f'{len(few)} of {len(sample.names)} {over}'
+        notes.append(f'{who}: fewer than {FEWEST_PATIENTS} {what}, so nothing is said about them alone')
     if 1 < len(sample.names) < 4:
         notes.append(f'the spread is one of {len(sample.names)} {over} only')
     return notes
@@ -141,22 +174,31 @@ def _common_seeds(labels: Sequence[str], kept: Sequence[Predictions]) -> tuple[t
     return tuple(sorted(common)), notes
 
 
-def check_same_tests(labels: Sequence[str], kept: Sequence[Predictions]) -> None:
-    """Refuse runs that are judged by other scores than the first, or tested on other examples."""
+def check_same_tests(labels: Sequence[str], kept: Sequence[Predictions], metric: str | None = None) -> None:
+    """Refuse runs that are judged by other scores than the first, unless by one metric, or on other examples."""
     first = kept[0]
     for label, other in zip(labels, kept, strict=True):
-        if (other.task, other.metric) != (first.task, first.metric):
+        if other.task != first.task or (metric is None and other.metric != first.metric):
             raise NotComparable(f'{label} is judged by {other.metric}, {labels[0]} by {first.metric}')
         same = other.sets == first.sets and other.groups == first.groups
         if not same or not np.array_equal(_identity(other), _identity(first)):
             raise NotComparable(f'{label} and {labels[0]} are not tested on the same examples')
 
 
+def _check_same_clients(labels: Sequence[str], kept: Sequence[Predictions]) -> None:
+    """Models of clients' own are paired client by client."""
+    for label, other in zip(labels, kept, strict=False):
+        if not np.array_equal(other.test_of, kept[0].test_of):
+            raise NotComparable(f'{label} and {labels[0]} do not have the same clients')
+
+
 def predictions_of(run: Run, data_seed: int | None = None) -> Predictions:
     """What every test example got from the headline models of a run, all its seeds side by side.
 
-    Of several data seeds it is the one that is asked for, by default the first.
+    Of several data seeds it is the one that is asked for, by default the first. Models that diverged got nothing.
     """
+    if run.diverged():
+        raise NotComparable(f'{run.label} {DIVERGED}')
     own = run.folders[run.data_seeds.index(data_seed) if data_seed in run.data_seeds else 0]
     first, *rest = (predictions(folder, run.headline) for folder in (own, *run.more))
     if any(not np.array_equal(_identity(one), _identity(first)) for one in rest):

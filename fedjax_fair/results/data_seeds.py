@@ -63,6 +63,7 @@ def joined(units: Sequence[Run]) -> tuple[dict[str, Any], list[Line], dict[str, 
         'group_of': group_of or None,
         'rounds_reported': [rounds for unit in units for rounds in unit.rounds_reported],
         'selected_rounds': None,
+        'never_sampled': None,
         'headline': first.headline,
         **{kind: _over_units([one.get(kind) for one in summaries], same) for kind in MODEL_KINDS},
         **_costs(summaries),
@@ -105,7 +106,9 @@ def _over_units(results: Sequence[Result | None], same_groups: bool) -> Result |
 
 def _costs(summaries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Costs of a round are means over units, failures and seconds are their sums."""
-    names = ('rounds_per_second', 'padding_waste', 'load_per_core', 'bytes_per_round', 'work_per_round')
+    names = (
+        'rounds_per_second', 'padding_waste', 'load_per_core', 'bytes_per_round', 'work_per_round', 'first_train_loss'
+    )  # fmt: skip
     means = {name: _mean_of([one.get(name) for one in summaries]) for name in names}
     totals = {name: sum(one.get(name) or 0 for one in summaries) for name in ('seconds', 'compile_seconds')}
     kinds = summaries[0].get('failures') or {}

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import pathlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fedjax_fair.core.evaluate import MODEL_KINDS
 from fedjax_fair.errors import UserError
-from fedjax_fair.metrics import group_means, summarise
+from fedjax_fair.metrics import diverged, group_means, summarise
+from fedjax_fair.publishing import make_folder, publish
 from fedjax_fair.results.files import HISTORY, Folder, parse, read_text
-from fedjax_fair.results.schema import LINE_FIELDS, checked_record, modern_kinds
+from fedjax_fair.results.journal import Journal, Seal, sealed_content
+from fedjax_fair.results.schema import LINE_FIELDS, LINE_SHAPES, checked_record, modern_kinds
 
 Line = dict[str, Any]
+
+BEGINNING = b'{"round": '  # of every line
+LOST = ': bring the file back, or start again with `overwrite`'
 
 
 # --- writing ---------------------------------------------------------------------------------------------------------
@@ -24,21 +30,52 @@ Line = dict[str, Any]
 class History:
     """metrics.jsonl of a run that goes on: lines are appended as evaluations happen."""
 
-    def __init__(self, folder: Folder, upto: int = 0):
-        """Keep the lines of rounds up to ``upto`` and drop what a stopped run wrote after its checkpoint."""
-        self._path = pathlib.Path(folder) / HISTORY
-        old = self._path.read_text().splitlines(keepends=True) if self._path.exists() else []
-        whole = [
-            modern_kinds(json.loads(line)) for line in old if line.endswith('\n')
-        ]  # a run that was killed leaves half a line
-        self.lines = [line for line in whole if line['round'] <= upto]
-        self._path.write_text(_json_lines(self.lines))
+    def __init__(self, folder: Folder, upto: int = 0, seal: Seal | None = None, copy: pathlib.Path | None = None):
+        """Keep the lines of rounds up to ``upto`` and drop what a stopped run wrote after its checkpoint.
+
+        ``seal`` is that of the checkpoint of round ``upto``: a file that has changed since is repaired from its
+        ``copy``, and ``note`` says so. Checkpoints of older versions have none.
+        """
+        path = pathlib.Path(folder) / HISTORY
+        self.note = ''
+        if seal is None:
+            self.lines = _lines_upto(path, upto)
+            content = _json_lines(self.lines)
+        else:
+            content, self.note = _sealed_or_repaired(path, upto, seal, copy)
+            self.lines = [modern_kinds(json.loads(line)) for line in content.splitlines()]
+        self._file, self._copy_path = Journal(path, content), copy
+        self._copy: Journal | None = None
+        self._uncopied = [content]
+
+    def check_complete(self, rounds: Iterable[int], seeds: Sequence[int]) -> None:
+        """Refuse to go on where an evaluation of these rounds is lost: the means of the run would be others."""
+        there = {(line['round'], line['seed']) for line in self.lines}
+        for round, seed in itertools.product(rounds, seeds):
+            if (round, seed) not in there:
+                raise UserError(f'{self._file.path} has lost the evaluation of round {round}, seed {seed}{LOST}')
 
     def append(self, lines: Sequence[Line]) -> None:
         """Add the lines of one evaluation."""
+        text = _json_lines(lines)
+        self._file.append(text)
+        self._uncopied.append(text)
         self.lines.extend(lines)
-        with self._path.open('a') as file:
-            file.write(_json_lines(lines))
+
+    def sealed(self) -> Seal:
+        """Length and checksum of the file, for a checkpoint; the copy beside the checkpoints is brought up to date."""
+        text = b''.join(self._uncopied)
+        if self._copy is not None:
+            self._copy.append(text)
+            self._copy.sealed()
+        elif self._copy_path is not None:
+            self._copy = Journal(make_folder(self._copy_path.parent) / self._copy_path.name, text)
+        self._uncopied.clear()
+        return self.seal()
+
+    def seal(self) -> Seal:
+        """Length and checksum of the file, for the summary of a run that ends; nothing is copied."""
+        return self._file.sealed()
 
     def of(self, seed: int, kind: str, rounds: Sequence[int] | None = None) -> list[dict[str, Any]]:
         """The summaries of one seed and kind of model, in order: of all rounds, or of those given."""
@@ -51,8 +88,61 @@ class History:
         return max(own, key=lambda line: -np.inf if line['validation'] is None else line['validation'])
 
 
-def _json_lines(lines: Sequence[Line]) -> str:
-    return ''.join(json.dumps(line, allow_nan=False) + '\n' for line in lines)
+def is_whole(folder: Folder, seal: Seal) -> bool:
+    """Whether metrics.jsonl of a finished run is what its summary was made from, and no more."""
+    found = sealed_content(pathlib.Path(folder) / HISTORY, seal)
+    return found is not None and not found[1]
+
+
+def repair_finished(folder: Folder, seal: Seal, copy: pathlib.Path) -> str:
+    """Write metrics.jsonl of a finished run as it was, from itself or its copy; returns what is told about it."""
+    path = pathlib.Path(folder) / HISTORY
+    own, saved = sealed_content(path, seal), sealed_content(copy, seal)
+    found = own or saved
+    if found is None:
+        raise UserError(f'{path} was lost or changed since the run ended{LOST}')
+    publish(path, found[0])
+    if own:
+        return f'{path}: the run did not write what follows its last line; it is dropped'
+    return f'{path} was lost or changed; it is restored from {copy}'
+
+
+def _json_lines(lines: Sequence[Line]) -> bytes:
+    return ''.join(json.dumps(line, allow_nan=False) + '\n' for line in lines).encode()
+
+
+def _lines_upto(path: pathlib.Path, upto: int) -> list[Line]:
+    """The lines of rounds up to ``upto``; a run that was killed leaves half a line."""
+    old = read_text(path).splitlines(keepends=True) if upto and path.exists() else []
+    lines = [_checked(text, f'{path} line {number}') for number, text in enumerate(old, 1) if text.endswith('\n')]
+    return [line for line in lines if line['round'] <= upto]
+
+
+def _checked(text: str, place: str) -> Line:
+    return modern_kinds(checked_record(parse(text, place), LINE_FIELDS, place, LINE_SHAPES))
+
+
+def _sealed_or_repaired(path: pathlib.Path, upto: int, seal: Seal, copy: pathlib.Path | None) -> tuple[bytes, str]:
+    """What the file held at the checkpoint of round ``upto``, from itself or its copy, and what is told about it."""
+    own = sealed_content(path, seal)
+    if own is not None:
+        content, later = own
+        known = _is_of_later_rounds(later, upto)
+        return content, '' if known else f'{path}: no run wrote what follows the lines of round {upto}; it is dropped'
+    saved = None if copy is None else sealed_content(copy, seal)
+    if saved is None:
+        raise UserError(f'{path} was lost or changed since the checkpoint of round {upto}, and so was {copy}{LOST}')
+    return saved[0], f'{path} was lost or changed; it is restored from {copy}'
+
+
+def _is_of_later_rounds(text: bytes, upto: int) -> bool:
+    """Whether it is what a run wrote after a checkpoint and before it was killed: lines, and the beginning of one."""
+    lines, _, torn = text.rpartition(b'\n')
+    try:
+        rounds = [_checked(line.decode(), '')['round'] for line in lines.splitlines()]
+    except (UserError, UnicodeDecodeError):
+        return False
+    return all(round > upto for round in rounds) and torn[: len(BEGINNING)] == BEGINNING[: len(torn)]
 
 
 def evaluation_line(
@@ -71,7 +161,8 @@ def evaluation_line(
     """
     line: Line = {'round': round, 'seed': seed, 'train_loss': loss if np.isfinite(loss) else None}
     if validation is not None:
-        scores = np.asarray(validation[score], np.float64)
+        lost = diverged(validation).any()  # the mean of the others would pass for that of all
+        scores = np.full(len(validation[score]), np.nan) if lost else np.asarray(validation[score], np.float64)
         line['validation'] = mean_score(scores)
         line['validation_worst'] = worst_score(scores, federation.groups, federation.group_of)
     for kind, values in metrics.items():
@@ -114,8 +205,7 @@ def history(folder: Folder) -> list[Line]:
     path, lines = pathlib.Path(folder) / HISTORY, {}
     for number, text in enumerate(read_text(path).splitlines(), 1):
         if text.strip():
-            place = f'{path} line {number}'
-            line = modern_kinds(checked_record(parse(text, place), LINE_FIELDS, place))
+            line = _checked(text, f'{path} line {number}')
             lines[line['round'], line['seed']] = line
     if not lines:
         raise UserError(f'{path}: holds no evaluation')

@@ -16,12 +16,15 @@ from typing import Any
 import jax
 
 from fedjax_fair.results.files import CONFIG, HISTORY, SUMMARY, Folder, read_json, read_text, write_json
-from fedjax_fair.results.schema import CONFIG_FIELDS, checked_record
+from fedjax_fair.results.schema import CONFIG_FIELDS, CONFIG_SHAPES, checked_record
 
 PACKAGES = ('fedjax-fair', 'jax', 'jaxlib', 'flax', 'optax', 'orbax-checkpoint', 'numpy', 'scikit-learn')
 
-# in config.json beside the settings
-FACTS = ('versions', 'commit', 'command', 'platform', 'device_count', 'notes', 'plugin_files', 'tuned', 'scored_on')
+# in config.json beside the settings; the last two are of runs that belong to a search
+FACTS = (
+    *('versions', 'commit', 'command', 'platform', 'device_count', 'layout', 'notes', 'plugin_files'),
+    *('tuned', 'scored_on'),
+)
 
 
 def versions() -> dict[str, str]:
@@ -60,8 +63,8 @@ def write_config(
 ) -> None:
     """Everything needed to repeat the run: settings, versions, commit, machine, name and SHA-256 of plug-ins.
 
-    ``more`` are facts of runs that belong to a search: ``tuned`` says on which data the settings were chosen,
-    ``scored_on`` which data stand in for the test sets.
+    ``more``: ``layout`` says how the run was computed when it began. Of runs that belong to a search, ``tuned`` says on
+    which data the settings were chosen, ``scored_on`` which data stand in for the test sets.
     """
     facts = {
         'versions': versions(),
@@ -79,14 +82,14 @@ def write_config(
 def read_config(folder: Folder) -> dict[str, Any]:
     """The settings and facts of a run."""
     path = pathlib.Path(folder) / CONFIG
-    return checked_record(read_json(path), CONFIG_FIELDS, path)
+    return checked_record(read_json(path), CONFIG_FIELDS, path, CONFIG_SHAPES)
 
 
 def settings(folder: Folder) -> dict[str, Any]:
     """The settings of a run, without the facts beside them."""
     path = pathlib.Path(folder) / CONFIG
-    values = {name: value for name, value in checked_record(read_json(path), {}, path).items() if name not in FACTS}
-    return with_former_score(values, folder)
+    record = checked_record(read_json(path), {}, path, CONFIG_SHAPES)
+    return with_former_score({name: value for name, value in record.items() if name not in FACTS}, folder)
 
 
 def with_former_score(values: dict[str, Any], folder: Folder) -> dict[str, Any]:

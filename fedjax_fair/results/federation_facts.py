@@ -15,6 +15,7 @@ def federation_facts(federation: Federation, score: str) -> dict[str, Any]:
     """Test sets, chance levels and problems of a federation, ready for JSON.
 
     ``tests`` has the names of the test sets, their numbers of ``examples``, and of ``patients`` where these are known.
+    ``class_names`` is empty where the source has none.
     ``chance`` is what :func:`~fedjax_fair.metrics.chance_levels` gives.
     """
     tests, groups, group_of = federation.tests, federation.groups, federation.group_of
@@ -24,6 +25,7 @@ def federation_facts(federation: Federation, score: str) -> dict[str, Any]:
             'examples': [int(n) for n in np.asarray(tests.mask).sum(1)],
             'patients': _patients(federation),
         },
+        'class_names': list(federation.class_names),
         'chance': chance_levels(score, tests.y, tests.mask, tests.test_of, groups, group_of),
         'problems': [problem.sentence for problem in patients_of_several(federation)],
     }

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from fedjax_fair.errors import UserError
+from fedjax_fair.foreign import check_plain, json_of
+from fedjax_fair.publishing import publish
 
 CONFIG, HISTORY, SUMMARY = 'config.json', 'metrics.jsonl', 'summary.json'
 TUNING = 'tuning.json'  # of a folder in which recipes were tuned
@@ -28,13 +30,12 @@ def point_name(point: Mapping[str, float]) -> str:
 
 def write_json(path: pathlib.Path, value: Any) -> None:
     """Write JSON so that a reader never sees half a file."""
-    temporary = path.with_suffix(path.suffix + '.tmp')
-    temporary.write_text(json.dumps(value, indent=2, allow_nan=False) + '\n')
-    temporary.replace(path)
+    publish(path, json.dumps(value, indent=2, allow_nan=False) + '\n')
 
 
 def read_text(path: pathlib.Path) -> str:
     """The text of a file of a run."""
+    check_plain(path)
     try:
         return path.read_text(encoding='utf-8')
     except OSError as error:
@@ -45,10 +46,7 @@ def read_text(path: pathlib.Path) -> str:
 
 def parse(text: str, place: Any) -> Any:
     """The value of a JSON text; ``place`` says where it stands. NaN and infinities are undefined: None."""
-    try:
-        return json.loads(text, parse_constant=lambda _: None)
-    except json.JSONDecodeError as error:
-        raise UserError(f'{place}: is not valid JSON ({error.msg}, column {error.colno})') from None
+    return json_of(text, f'{place}:', parse_constant=lambda _: None)
 
 
 def read_json(path: pathlib.Path) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import pathlib
 from typing import Any
 
@@ -10,8 +11,31 @@ from fedjax_fair.results.data_seeds import is_unit
 from fedjax_fair.results.files import CONFIG, FRONTIER, SUMMARY, TUNING, Folder, read_json
 from fedjax_fair.results.runs import Run, begun_runs, load
 from fedjax_fair.results.schema import checked_record
+from fedjax_fair.results.shapes import NUMBER, TEXT, WHOLE, Shape, dict_of, fields, list_of, maybe
 
-TUNING_FIELDS = {'budget': int, 'objective': str, 'rungs': list, 'recipes': dict}
+TUNING_FIELDS = {
+    'budget': int,
+    'objective': str,
+    'rungs': list,
+    'recipes': dict,
+    'trial_seeds': list,
+    'validation': float,
+}
+TRIAL = fields({'point': dict_of(NUMBER), 'scores': dict_of(maybe(NUMBER))})
+SEARCHED = fields({'space': dict_of(TEXT), 'trials': list_of(TRIAL)})
+OBJECTIVES = ('mean', 'worst')
+TUNING_SHAPES = {
+    'objective': Shape(f'one of {", ".join(OBJECTIVES)}', lambda value: value in OBJECTIVES),
+    'rungs': list_of(fields({'trials': WHOLE, 'rounds': WHOLE})),
+    'recipes': dict_of(Shape(SEARCHED.words, lambda value: SEARCHED.fits(value) and _is_choice(value))),
+}
+
+
+def _is_choice(found: dict[str, Any]) -> bool:
+    """Whether the trial that was chosen is one of them; none is before the end of the search."""
+    if found.get('chosen') is None:
+        return True
+    return found['chosen'] in range(len(found['trials'])) and NUMBER.fits(found.get('examples_trained'))
 
 
 def run_folders(out: Folder) -> list[pathlib.Path]:
@@ -43,12 +67,18 @@ def frontiers(out: Folder) -> dict[str, dict[float, Run]]:
     found: dict[str, dict[float, Run]] = {}
     for path in sorted(pathlib.Path(out, FRONTIER).glob(f'*/*/{SUMMARY}')):
         name, _, value = path.parent.name.partition('=')
-        if name == path.parent.parent.name:
-            found.setdefault(name, {})[float(value)] = load(path.parent)
+        if name == path.parent.parent.name and (number := _number(value)) is not None:
+            found.setdefault(name, {})[number] = load(path.parent)
     return {name: dict(sorted(runs.items())) for name, runs in found.items()}
+
+
+def _number(text: str) -> float | None:
+    with contextlib.suppress(ValueError):
+        return float(text)
+    return None
 
 
 def tuning(out: Folder) -> dict[str, Any]:
     """What tuning.json of a folder holds."""
     path = pathlib.Path(out) / TUNING
-    return checked_record(read_json(path), TUNING_FIELDS, path)
+    return checked_record(read_json(path), TUNING_FIELDS, path, TUNING_SHAPES)

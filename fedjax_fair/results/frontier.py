@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -12,12 +13,26 @@ from fedjax_fair.errors import UserError
 from fedjax_fair.results.comparison import compare_runs
 from fedjax_fair.results.runs import Run
 
+OVER_BOTH = '95 % intervals: new seeds and new patients of these sites'
+OVER_SEEDS = '95 % intervals: new seeds alone; without predictions nothing is known of test patients'
+
 
 class Interval(NamedTuple):
-    """A number and half the width of its 95 % interval, in percent; None: one seed cannot tell."""
+    """A number and half the width of its 95 % interval, in percent; None: the interval is not known.
+
+    ``lo`` and ``hi`` are its ends, inside what is possible.
+    """
 
     value: float
     error: float | None
+
+    @property
+    def lo(self) -> float | None:
+        return None if self.error is None else max(0.0, self.value - self.error)
+
+    @property
+    def hi(self) -> float | None:
+        return None if self.error is None else min(100.0, self.value + self.error)
 
 
 class Cost(NamedTuple):
@@ -32,18 +47,44 @@ class Cost(NamedTuple):
     price: float
     error: float | None
 
+    @property
+    def lo(self) -> float | None:
+        return None if self.error is None else self.gain - self.error
 
-def interval(run: Run, statistic: str) -> Interval | None:
+    @property
+    def hi(self) -> float | None:
+        return None if self.error is None else self.gain + self.error
+
+
+def interval(run: Run, statistic: str, metric: str | None = None) -> Interval | None:
     """``avg`` or ``worst`` of the model that clients would use, with its 95 % interval: that of tables.
 
-    It counts seeds and test patients; without predictions of test examples, seeds alone.
+    It counts seeds and test patients; without predictions of test examples, seeds alone. It is about the score that
+    fairness is about, or about another ``metric``, which needs predictions.
     """
+    found, _ = _analysed(run, metric)
+    if statistic in found:
+        return found[statistic]
+    return _over_seeds(run, statistic) if metric in (None, run.score) else None
+
+
+def limits(run: Run, metric: str | None = None) -> tuple[str, ...]:
+    """What the intervals of a run are about, and what limits them, in words."""
+    return _analysed(run, metric)[1]
+
+
+@functools.lru_cache(maxsize=256)  # table, words and figure ask for the same numbers
+def _analysed(run: Run, metric: str | None) -> tuple[dict[str, Interval], tuple[str, ...]]:
+    """All intervals of a run from one analysis, and its notes; none where it kept no predictions."""
+    known = run.repeats > 1
     try:
-        outcome = compare_runs([run]).analysis.outcomes[statistic]
-        half = float(outcome.level_half[0])
-        return Interval(100 * float(outcome.level.estimate[0]), 100 * half if run.repeats > 1 else None)
-    except (UserError, KeyError):
-        return _over_seeds(run, statistic)
+        found = compare_runs([run], metric=metric)
+    except UserError:
+        return {}, (OVER_SEEDS,) * known
+    return {  # half a width of 0: all seeds and patients agree, and tell nothing of others
+        name: Interval(100 * float(one.level.estimate[0]), (100 * float(one.level_half[0]) or None) if known else None)
+        for name, one in found.analysis.outcomes.items()
+    }, (OVER_BOTH,) * known + found.notes
 
 
 def _over_seeds(run: Run, statistic: str) -> Interval | None:
@@ -56,11 +97,11 @@ def _over_seeds(run: Run, statistic: str) -> Interval | None:
     return Interval(100 * entry['mean'], None if half is None else 100 * float(half))
 
 
-def cost_of_fairness(runs: Mapping[float, Run]) -> Cost | None:
+def cost_of_fairness(runs: Mapping[float, Run], metric: str | None = None) -> Cost | None:
     """What the worst-served gain, and what the mean pays, between the best values of the two; None: no numbers."""
     known: dict[float, tuple[Interval, Interval]] = {}
     for value, run in runs.items():
-        avg, worst = interval(run, 'avg'), interval(run, 'worst')
+        avg, worst = (interval(run, one, metric) for one in ('avg', 'worst'))
         if avg is not None and worst is not None:
             known[value] = avg, worst
     if not known:
@@ -69,13 +110,14 @@ def cost_of_fairness(runs: Mapping[float, Run]) -> Cost | None:
     fair_value = max(known, key=lambda value: (known[value][1].value, known[value][0].value))
     (top, low), (bottom, high) = known[mean_value], known[fair_value]
     gain, price = high.value - low.value, top.value - bottom.value
-    return Cost(fair_value, mean_value, gain, price, _error_of_gain(runs[fair_value], runs[mean_value]))
+    return Cost(fair_value, mean_value, gain, price, _error_of_gain(runs[fair_value], runs[mean_value], metric))
 
 
-def _error_of_gain(fair: Run, mean: Run) -> float | None:
+@functools.lru_cache(maxsize=256)
+def _error_of_gain(fair: Run, mean: Run, metric: str | None) -> float | None:
     if fair is mean or fair.repeats == 1:
         return None
     try:
-        return 100 * float(compare_runs([fair, mean]).analysis.outcomes['worst'].half95[0])
+        return 100 * float(compare_runs([fair, mean], metric=metric).analysis.outcomes['worst'].half95[0])
     except (UserError, KeyError):
         return None

@@ -54,8 +54,10 @@ def _joined(group: Sequence[Run]) -> Run:
         **{kind: _over([one.get(kind) for one in summaries], counts) for kind in MODEL_KINDS},
         **{name: sum(one.get(name) or 0 for one in summaries) for name in SUMS},
         'failures': _added([one.get('failures') or {} for one in summaries]),
+        'validation': _over_all([one.get('validation') for one in summaries], counts),
+        'first_train_loss': _mean([one.get('first_train_loss') for one in summaries], counts),
     }
-    for name in ('selected_rounds', 'rounds_reported'):  # an entry for every seed
+    for name in ('selected_rounds', 'rounds_reported', 'never_sampled'):  # an entry for every seed
         if first.summary.get(name) is not None:
             summary[name] = [entry for one in summaries for entry in one.get(name) or []]
     lines = sorted((line for run in group for line in run.history), key=lambda line: (line['round'], line['seed']))
@@ -77,6 +79,18 @@ def _over(results: Sequence[dict[str, Any] | None], counts: Sequence[int]) -> di
         return None
     names = [name for name in known[0] if all(name in one for one in known)]
     return {name: _pooled([one[name] for one in known], counts) for name in names}
+
+
+def _over_all(entries: Sequence[Mapping[str, Any] | None], counts: Sequence[int]) -> dict[str, Any] | None:
+    """One number over all seeds; None where some seeds do not have it."""
+    known = [entry for entry in entries if entry is not None]
+    return _pooled(known, counts) if len(known) == len(entries) else None
+
+
+def _mean(values: Sequence[float | None], counts: Sequence[int]) -> float | None:
+    """The mean over seeds of means over some seeds each; None where one is unknown."""
+    known = [value for value in values if value is not None]
+    return float(np.average(known, weights=counts)) if len(known) == len(values) else None
 
 
 def _pooled(entries: Sequence[Mapping[str, Any]], counts: Sequence[int]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from fedjax_fair import stats
 from fedjax_fair.results.comparison import FEWEST_PATIENTS, Comparison
-from fedjax_fair.stats.verdicts import UNDECIDED, certainty
+from fedjax_fair.stats.verdicts import IDENTICAL, UNDECIDED, certainty
 
 POINTS = 100.0
 ONE_SEED, TOO_FEW, NO_SPREAD = 'undecided (one seed)', 'too few patients', 'no spread beyond test noise'
@@ -128,8 +128,9 @@ def _measures(
         title = f'client {title}' if prefix and name not in sites else title
         levels = _levels(analysis, name)
         several = len(comparison.seeds) > 1 and len(comparison.runs) > 1
-        best = tuple(bool(one) if several and outcome.statistic.judged else None for one in outcome.best)
         own = patients.get(name)
+        told = several and outcome.statistic.judged and not too_few(own)
+        best = tuple(bool(one) if told else None for one in outcome.best)
         differences = _differences(comparison, analysis, name, own)
         better = outcome.statistic.higher_is_better
         yield key, Measure(key, title, about, better, levels, differences, best, own)
@@ -139,10 +140,11 @@ def _levels(analysis: stats.Analysis, name: str) -> tuple[Level, ...]:
     outcome, level = analysis.outcomes[name], analysis.outcomes[name].level
     scale = _scale(name)
     squared = name == 'spread2'
-    shown = _root if squared else lambda value: value
+    shown = {'spread2': _root, 'jain': _at_most_one}.get(name, lambda value: value)
     seeds = outcome.values.shape[1]
     values = shown(outcome.values)
     judged = outcome.statistic.judged
+    known = judged & (outcome.level_half > 0)  # where all seeds and patients agree, nothing is known of others
     raw = analysis.raw_std if squared else None
     corrected = {'worst': 'worst_corrected', 'gap': 'gap_corrected'}.get(name)
     better = getattr(analysis, corrected) if corrected else None
@@ -152,8 +154,8 @@ def _levels(analysis: stats.Analysis, name: str) -> tuple[Level, ...]:
     return tuple(
         Level(
             estimate=_number(scale * shown(level.estimate[r])),
-            lo=_number(scale * shown(np.maximum(0, level.estimate[r] - outcome.level_half[r]))) if judged else None,
-            hi=_number(scale * shown(np.minimum(1, level.estimate[r] + outcome.level_half[r]))) if judged else None,
+            lo=_number(scale * shown(np.maximum(0, level.estimate[r] - outcome.level_half[r]))) if known[r] else None,
+            hi=_number(scale * shown(np.minimum(1, level.estimate[r] + outcome.level_half[r]))) if known[r] else None,
             a=_number(variance * level.a[r]) if judged and seeds > 1 else None,
             df_a=_number(level.df_a[r]) if judged and seeds > 1 else None,
             kappa=_number(variance * level.kappa[r]) if judged else None,
@@ -191,10 +193,15 @@ def _differences(
 def _withheld(word: str, spreads: float | None, patients: int | None, seeds: int) -> str:
     """The verdict, or why there is none."""
     if seeds == 1:
-        return ONE_SEED
+        return word if word == IDENTICAL else ONE_SEED
     if spreads == 0:
         return NO_SPREAD
-    return TOO_FEW if patients is not None and patients < FEWEST_PATIENTS else word
+    return TOO_FEW if too_few(patients) else word
+
+
+def too_few(patients: int | None) -> bool:
+    """Whether the patients of one site are too few for a verdict about it."""
+    return patients is not None and patients < FEWEST_PATIENTS
 
 
 def _difference(
@@ -233,6 +240,11 @@ def _difference(
 
 def _root(value):
     return np.sqrt(np.maximum(0, value))
+
+
+def _at_most_one(value):
+    """The index of Jain, which the correction of the spread may carry beyond what is possible."""
+    return np.minimum(1, value)
 
 
 def _scale(name: str) -> float:

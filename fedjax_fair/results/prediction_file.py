@@ -6,7 +6,7 @@ arrays, with S seeds, E evaluations and R rows:
 version, task, metric, kind   the version of this format; the task; its score; the kind of model
 seed [S], round [S, E]        the seeds, and the rounds of their evaluations
 set [R], client [R]           the test set of a row; the client whose own model it is, -1 for the global model
-example [R]                   which example of the source it is; without a source, its place among all test sets
+example [R]                   which example of the source it is; without a source, a fingerprint of what it holds
 cluster [R]                   the patient; -1 where patients are unknown
 label [R] or [R, K]           the truth; absent for segmentation
 prediction [S, E, R, ...]     predicted class, or labels
@@ -32,8 +32,11 @@ import numpy as np
 
 from fedjax_fair.core.evaluate import MODEL_KINDS
 from fedjax_fair.errors import UserError
+from fedjax_fair.escaping import visible
+from fedjax_fair.foreign import check_plain, npz_array
 from fedjax_fair.metrics.segmentation import of_images
 from fedjax_fair.options import not_one_of
+from fedjax_fair.publishing import published
 from fedjax_fair.results.files import Folder
 
 VERSION = 2
@@ -80,10 +83,8 @@ def write_predictions(folder: Folder, found: Predictions) -> int:
     path = pathlib.Path(folder) / file_name(found.kind)
     arrays = {name: value for name, value in vars(found).items() if value is not None}
     arrays = {name: np.asarray(value) for name, value in arrays.items()}
-    temporary = path.with_suffix('.tmp')
-    with temporary.open('wb') as file:
+    with published(path) as draft, draft.open('wb') as file:
         np.savez_compressed(file, version=np.asarray(VERSION), **arrays)
-    temporary.replace(path)
     return path.stat().st_size
 
 
@@ -92,9 +93,10 @@ def predictions(folder: Folder, kind: str = 'global') -> Predictions:
     if kind not in MODEL_KINDS:
         raise UserError(f'`kind`={kind!r} {not_one_of(kind, MODEL_KINDS, repr)}')
     path = pathlib.Path(folder) / file_name(kind)
+    check_plain(path)
     try:
         with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
+            arrays = {name: npz_array(file, name) for name in file.files}
     except FileNotFoundError:
         raise UserError(f'{path}: no such file; the run was made with `keep_predictions`=false or before 0.2') from None
     except (OSError, ValueError, zipfile.BadZipFile) as error:
@@ -123,7 +125,7 @@ def _of_arrays(arrays: Mapping[str, np.ndarray], path: pathlib.Path) -> Predicti
     if missing:
         raise UserError(f'{path}: lacks the array {missing[0]!r}')
     texts: dict[str, Any] = {name: str(arrays[name]) for name in ('task', 'metric', 'kind')}
-    names: dict[str, Any] = {name: tuple(map(str, arrays[name])) for name in ('sets', 'groups')}
+    names: dict[str, Any] = {name: tuple(visible(str(one)) for one in arrays[name]) for name in ('sets', 'groups')}
     return Predictions(**{name: arrays[name] for name in fields if name in arrays} | texts | names)
 
 

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fedjax_fair.errors import UserError
+from fedjax_fair.escaping import all_visible, visible
 from fedjax_fair.options import not_one_of
 from fedjax_fair.results import data_seeds
 from fedjax_fair.results.evaluations import Line, history
 from fedjax_fair.results.facts import read_config
 from fedjax_fair.results.files import CONFIG, HISTORY, SUMMARY, Folder, holds_run
 from fedjax_fair.results.joining import joined_runs
-from fedjax_fair.results.reported import FORMER_LAST_K, reported
 from fedjax_fair.results.schema import MODEL_KINDS
+from fedjax_fair.results.selection import FORMER_LAST_K, reported
 from fedjax_fair.results.summaries import summary
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)  # what is computed of a run is cached by the run itself
 class Run:
     """One run: ``history`` in order of round and seed, ``label`` tells it from the other runs of a report.
 
@@ -95,6 +95,14 @@ class Run:
             raise UserError(f'`kind`={kind!r} {not_one_of(kind, MODEL_KINDS, repr)}')
         return self.summary.get(kind)
 
+    def diverged(self, kind: str | None = None) -> bool:
+        """Whether models of one kind, by default of the headline's, diverged at a reported evaluation of some seed.
+
+        Then their test loss is not finite or absurd (:func:`~fedjax_fair.metrics.diverged`), and they have no scores.
+        """
+        loss = (self.result(kind) or {}).get('loss')
+        return loss is not None and loss['mean'] is None
+
     def of_headline(self, line: Line) -> dict[str, Any]:
         """The numbers of the headline's model in a line of the history."""
         return line.get(self.headline) or line['global']
@@ -133,9 +141,17 @@ def load(folder: Folder) -> Run:
     if units:
         config, lines, summarised = data_seeds.joined([load(unit) for unit in units])
         return Run(path, config, lines, summarised, summarised['recipe'], tuple(units))
-    config, summarised = read_config(path), summary(path)
+    config, summarised = _shown(read_config(path), path), _shown(summary(path), path)
     label = summarised['recipe'] + (' (tuned)' if summarised.get('tuned') else '')
     return Run(path, config, history(path), summarised, label)
+
+
+def _shown(record: dict[str, Any], path: pathlib.Path) -> dict[str, Any]:
+    """What a file holds, its texts as everybody may print them: somebody else may have written it."""
+    try:
+        return all_visible(record)
+    except RecursionError:
+        raise UserError(f'{path}: its files are nested too deeply') from None
 
 
 class LeftOut(NamedTuple):
@@ -147,7 +163,7 @@ class LeftOut(NamedTuple):
     @property
     def sentence(self) -> str:
         """What users are told."""
-        return f'{self.path} is left out: {self.reason}'
+        return visible(f'{self.path} is left out: {self.reason}')
 
 
 def begun_runs(root: Folder) -> list[pathlib.Path]:
@@ -194,10 +210,12 @@ def labelled(runs: Sequence[Run]) -> list[Run]:
     """The runs with labels that differ within a scenario, as far as models and directories differ."""
     runs = list(runs)
     for name in ('model', 'directory'):
-        shared = Counter((run.scenario, run.label) for run in runs)
-        extra = [run.summary['model'] if name == 'model' else run.path.resolve().name for run in runs]
+        extra = [run.summary['model'] if name == 'model' else visible(run.path.resolve().name) for run in runs]
+        known: dict[tuple[str, str], set[str]] = {}
+        for run, more in zip(runs, extra, strict=True):
+            known.setdefault((run.scenario, run.label), set()).add(more)
         runs = [
-            dataclasses.replace(run, label=f'{run.label} ({more})') if shared[run.scenario, run.label] > 1 else run
+            dataclasses.replace(run, label=f'{run.label} ({more})') if len(known[run.scenario, run.label]) > 1 else run
             for run, more in zip(runs, extra, strict=True)
         ]
     return runs

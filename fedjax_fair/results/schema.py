@@ -11,18 +11,37 @@ summary.json   for every kind of model mean and deviation over seeds of these nu
                validation sets in place of test sets; ``headline``: the kind of model whose numbers come first;
                ``rounds_reported``: of every seed the rounds that are averaged; ``validation``: the score on validation
                sets at these rounds; ``score_about``: what the score is; ``work_per_round``: steps, examples, and
-               passes through the network of all clients; ``load_per_core``: how busy the machine was
+               passes through the network of all clients; ``load_per_core``: how busy the machine was;
+               ``layouts``: how it was computed, several ones if it went on in another way; ``never_sampled``: of every
+               seed the clients that took part in no round, whose own models are therefore the global one; ``history``:
+               length and checksum of metrics.jsonl, from which the numbers come
 sweep.json     of a folder with a grid: every point with its validation and test scores, and which one is chosen
 tuning.json    of a folder in which recipes were tuned: the budget, every trial with its validation score, the choice
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from fedjax_fair.core.evaluate import MODEL_KINDS
 from fedjax_fair.core.idle import IdlePart
 from fedjax_fair.errors import UserError
+from fedjax_fair.results.shapes import (
+    DICT,
+    NUMBER,
+    NUMBERS,
+    TEXT,
+    WHOLE,
+    Shape,
+    check_shapes,
+    dict_of,
+    either,
+    fields,
+    list_of,
+    maybe,
+)
 
 CONFIG_FIELDS = {'recipe': str, 'scenario': str}
 LINE_FIELDS = {'round': int, 'seed': int, 'global': dict}
@@ -36,6 +55,43 @@ SUMMARY_FIELDS = {
     'remarks': list,
     'problems': list,
 }
+CONFIG_SHAPES = {
+    **dict.fromkeys(('rounds', 'local_epochs', 'local_steps', 'batch_size', 'last_k'), WHOLE),
+    **dict.fromkeys(('lr', 'participation'), NUMBER),
+    **dict.fromkeys(('model', 'norm', 'local_optimizer', 'select'), TEXT),
+    'seeds': list_of(WHOLE),
+    'data_seed': WHOLE,
+    'data': DICT,
+    'hyper': DICT,
+    'model_options': either(DICT, TEXT),
+    'plugin_files': list_of(fields({'name': TEXT, 'sha256': TEXT})),
+}
+SUMMARY_SHAPES = {
+    **dict.fromkeys(('task', 'score', 'score_about', 'tuned'), TEXT),
+    **dict.fromkeys(('clients', 'cores'), WHOLE),
+    **dict.fromkeys(('seconds', 'compile_seconds', 'first_train_loss', 'examples_trained'), NUMBER),
+    **dict.fromkeys(('rounds_per_second', 'load_per_core', 'padding_waste'), NUMBER),
+    **dict.fromkeys(('work_per_round', 'bytes_per_round', 'failures', 'predictions_bytes'), dict_of(NUMBER)),
+    **dict.fromkeys(('groups', 'problems', 'class_names'), list_of(TEXT)),
+    **dict.fromkeys(('seeds', 'selected_rounds', 'group_of'), list_of(WHOLE)),
+    'headline': Shape(
+        f'one of {", ".join(MODEL_KINDS)}', lambda value: isinstance(value, str) and value in MODEL_KINDS
+    ),
+    'hyper': DICT,
+    'never_sampled': maybe(list_of(list_of(WHOLE))),
+    'rounds_reported': list_of(Shape('a list of rounds', lambda value: list_of(WHOLE).fits(value) and bool(value))),
+    'validation': fields({'mean': NUMBERS, 'std': NUMBERS}),
+    'pictures': dict_of(TEXT),
+    'tests': fields(
+        {'names': list_of(TEXT), 'examples': list_of(WHOLE), 'patients': maybe(list_of(WHOLE))}, may_lack=('patients',)
+    ),
+    'chance': dict_of(maybe(NUMBER)),
+    'history': fields({'bytes': WHOLE, 'checksum': WHOLE}),
+}
+LINE_SHAPES = {
+    **dict.fromkeys(('train_loss', 'validation', 'validation_worst'), NUMBER),
+    **dict.fromkeys(MODEL_KINDS, dict_of(NUMBERS)),
+}
 SINCE: dict[str, Any] = {
     'score': 'accuracy',
     'tests': None,
@@ -44,6 +100,7 @@ SINCE: dict[str, Any] = {
     'remarks': [],
 }  # what older ones lack
 REMARK_FIELDS = dict.fromkeys(IdlePart._fields, str)
+STATISTIC = fields({'mean': NUMBERS, 'std': NUMBERS})
 STATISTICS = ('avg', 'std', 'worst', 'client_std', 'client_worst_10pct')
 
 
@@ -60,7 +117,7 @@ def modern_summary(summary: Any) -> Any:
     if not isinstance(summary, dict):
         return summary
     renamed = SINCE | {'global' if name == 'metrics' else name: value for name, value in summary.items()}
-    if renamed['score'] == 'dice' and 'dice_foreground' in (renamed.get('global') or {}):
+    if renamed['score'] == 'dice' and 'dice_foreground' in _numbers(renamed, 'global'):
         renamed['score'] = 'dice_with_background'
     return modern_kinds(renamed)
 
@@ -71,8 +128,13 @@ def modern_kinds(record: dict[str, Any]) -> dict[str, Any]:
     >>> modern_kinds({'round': 5, 'global': {'dice': 0.9, 'group_dice': [0.9], 'dice_foreground': 0.8}})
     {'round': 5, 'global': {'dice_with_background': 0.9, 'group_dice_with_background': [0.9], 'dice': 0.8}}
     """
-    old = {kind: numbers for kind in MODEL_KINDS if 'dice_foreground' in (numbers := record.get(kind) or {})}
+    old = {kind: numbers for kind in MODEL_KINDS if 'dice_foreground' in (numbers := _numbers(record, kind))}
     return record | {kind: {_dice_name(n): value for n, value in numbers.items()} for kind, numbers in old.items()}
+
+
+def _numbers(record: dict[str, Any], kind: str) -> dict[str, Any]:
+    """The numbers of one kind of model; none where the record is damaged, which is told later."""
+    return numbers if isinstance(numbers := record.get(kind), dict) else {}
 
 
 def _dice_name(name: str) -> str:
@@ -82,21 +144,26 @@ def _dice_name(name: str) -> str:
     return name.replace('dice_foreground', 'dice')
 
 
-def checked_record(record: Any, fields: dict[str, Any], place: Any) -> dict[str, Any]:
-    """A JSON object after refusing one that lacks a field, or holds another type in it."""
+def checked_record(
+    record: Any, needed: Mapping[str, Any], place: Any, shapes: Mapping[str, Shape] = MappingProxyType({})
+) -> dict[str, Any]:
+    """A JSON object after refusing one that lacks a field that is needed, or holds something of another shape."""
     if not isinstance(record, dict):
         raise UserError(f'{place}: must be a JSON object, is {type(record).__name__}')
-    for name, kind in fields.items():
+    for name, kind in needed.items():
         if name not in record:
             raise UserError(f'{place}: lacks field {name!r}')
         if not isinstance(record[name], kind):
             raise UserError(f'{place}: field {name!r} must be {kind.__name__}, is {type(record[name]).__name__}')
+    check_shapes(record, shapes, place)
     return record
 
 
 def checked_summary(summary: Any, place: Any) -> dict[str, Any]:
     """A summary of today after refusing one that is not whole."""
-    checked_record(summary, SUMMARY_FIELDS, place)
+    checked_record(summary, SUMMARY_FIELDS, place, SUMMARY_SHAPES)
+    if None is not (rounds := summary.get('rounds_reported')) and len(rounds) != len(summary['seeds']):
+        raise UserError(f"{place}: field 'rounds_reported' is about {len(rounds)} of {len(summary['seeds'])} seeds")
     for remark in summary['remarks']:
         checked_record(remark, REMARK_FIELDS, f"{place}: field 'remarks'")
     for kind in MODEL_KINDS:
@@ -110,8 +177,14 @@ def _check_result(result: Any, kind: str, summary: dict[str, Any], place: Any) -
     wanted = (*STATISTICS, f'client_{summary["score"]}', per_group)
     checked_record(result, dict.fromkeys(wanted, dict), f'{place}: field {kind!r}')
     for name, entry in result.items():
-        if not isinstance(entry, dict) or not {'mean', 'std'} <= entry.keys():
+        if not STATISTIC.fits(entry):
             raise UserError(f'{place}: field {kind}.{name} must hold mean and std')
+    for name in STATISTICS:
+        if isinstance(result[name]['mean'], list):
+            raise UserError(f'{place}: field {kind}.{name} must hold one number, not a list')
+    for name in (f'client_{summary["score"]}', per_group):
+        if not isinstance(result[name]['mean'], list):
+            raise UserError(f'{place}: field {kind}.{name} must hold a list of numbers')
     count = len(result[per_group]['mean'])
     if count != len(groups):
         raise UserError(f'{place}: field {kind}.{per_group} has {count} values for {len(groups)} groups')

@@ -9,12 +9,11 @@ from typing import Any
 from fedjax_fair.metrics import last_k, over_seeds
 from fedjax_fair.results.evaluations import History
 from fedjax_fair.results.files import SUMMARY, Folder, read_json, write_json
-from fedjax_fair.results.reported import SELECTIONS, rounds_reported, validation_score
 from fedjax_fair.results.schema import MODEL_KINDS, checked_summary, modern_summary
+from fedjax_fair.results.selection import SELECTIONS, rounds_reported, validation_score
 
 
-def write_summary(
-    folder: Folder,
+def make_summary(
     settings: Mapping[str, Any],
     federation,
     log: History,
@@ -36,7 +35,7 @@ def write_summary(
         ]
         return over_seeds([last_k(one, len(one), score) for one in evaluations]) if all(evaluations) else None
 
-    summary = {
+    return {
         'recipe': settings['recipe'],
         'scenario': federation.name,
         'task': federation.task,
@@ -54,8 +53,11 @@ def write_summary(
         **{kind: over(kind) for kind in MODEL_KINDS},
         **more,
     }
+
+
+def write_summary(folder: Folder, summary: Mapping[str, Any]) -> None:
+    """The last file of a run: one that has it is finished."""
     write_json(pathlib.Path(folder) / SUMMARY, summary)
-    return summary
 
 
 def summary(folder: Folder) -> dict[str, Any]:

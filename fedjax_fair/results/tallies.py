@@ -13,21 +13,24 @@ from fedjax_fair.core.passes import Passes
 def costs(
     tallies: Mapping[str, Any], lanes: slice, rounds: int, passes: Passes, batch_size: int, cores: int
 ) -> dict[str, Any]:
-    """Time, work, communication, padding and failures of some lanes, per round and run where that is meant.
+    """Time, devices, work, communication, padding and failures of some lanes, per round and run where that is meant.
 
     ``passes`` says how often the recipe runs the network, and ``cores`` what the load of the machine is relative to.
     """
     loads = tallies.get('loads')
+    first = [loss for loss in tallies.get('first_losses', [])[lanes] if loss is not None]
     sums = {name: np.asarray(values)[lanes] for name, values in tallies['sums'].items()}
     share = len(sums['clients']) / len(tallies['sums']['clients'])
     seconds = tallies['seconds'] * share
     return {
         'seconds': seconds,
         'compile_seconds': tallies['compile_seconds'],
+        'first_train_loss': float(np.mean(first)) if first else None,
         'examples_trained': float(sums['examples'].sum()),
         'rounds_per_second': rounds * len(sums['clients']) / max(seconds, 1e-9),
         'load_per_core': float(np.mean(loads)) / cores if loads else None,
         'cores': cores,
+        'layouts': tallies.get('layouts', []),
         'work_per_round': _work(
             {name: float(total.mean() / rounds) for name, total in sums.items()}, passes, batch_size
         ),
@@ -39,6 +42,15 @@ def costs(
             'empty_rounds': int(sums['empty'].sum()),
         },
     }
+
+
+def never_sampled(seen: np.ndarray) -> list[list[int]]:
+    """For every seed the clients that took part in no round, from ``seen[S, N]``: whose models are the global one.
+
+    >>> never_sampled(np.array([[1, 0, 2], [1, 1, 1]]))
+    [[1], []]
+    """
+    return [np.flatnonzero(own == 0).tolist() for own in seen]
 
 
 def _work(means: Mapping[str, float], passes: Passes, batch_size: int) -> dict[str, float] | None:

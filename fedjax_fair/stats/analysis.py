@@ -56,7 +56,7 @@ class Analysis(NamedTuple):
     @property
     def spread(self) -> np.ndarray:
         """``sqrt(max(0, mean over seeds of spread^2))``, by recipe."""
-        return np.sqrt(np.maximum(0, self.outcomes['spread2'].values.mean(1)))
+        return _spread(self.outcomes['spread2'].values)
 
     @property
     def raw_std(self) -> np.ndarray:
@@ -77,6 +77,12 @@ class Analysis(NamedTuple):
         if not self.sample.separate:
             return np.full(self.sample.base.shape[:2], np.nan)
         return function(self.sample.scores, self.sample.variances)
+
+
+def _spread(squares: np.ndarray) -> np.ndarray:
+    """Of squared spreads ``[R, S]``; a spread that is exactly that of test noise is seldom exactly 0 after rounding."""
+    mean = squares.mean(1)
+    return np.sqrt(np.where(mean <= inference.ROUNDING, 0, mean))
 
 
 def margin(name: str, delta: float | Mapping[str, float], spread: np.ndarray, first, second) -> np.ndarray:
@@ -105,7 +111,7 @@ def analyse_sample(sample: Sample, delta: float | Mapping[str, float] = 0.01) ->
         own = inference.pair_errors(values, influences, statistic.smooth)
         pairs = inference.moderated(own, recipes, seeds)
         if name == 'spread2':
-            spread = np.sqrt(np.maximum(0, values.mean(1)))
+            spread = _spread(values)
         least = margin(name, delta, spread, first, second)
         p, half90 = pairs.p, pairs.half(0.9)
         adjusted = holm(p)

@@ -20,7 +20,8 @@ import numpy as np
 from fedjax_fair.stats.distribution import behrens_fisher, half_width
 
 ROUNDING = 1e-12  # of scores between 0 and 1: what is smaller is 0
-PRIOR = 4  # degrees of freedom that the mean over all pairs lends to every pair, where there are four recipes or more
+PRIOR = 4  # degrees of freedom that the mean over all pairs lends to every pair
+FEWEST_MODERATED = 4  # recipes that make up such a mean
 
 
 class Errors(NamedTuple):
@@ -99,10 +100,16 @@ def moderated(pairs: Errors, recipes: int, seeds: int) -> Errors:
     """Lend every pair the mean seed variance of all pairs, never less than its own; from four recipes on.
 
     ``a <- max(a, (4 pool + (S - 1) a) / (S + 3))`` with ``S + 3`` degrees of freedom. Reference: Smyth 2004; the
-    maximum keeps it calibrated where one recipe is noisier than the others.
+    maximum keeps it calibrated where one recipe is noisier than the others. Recipes that give exactly the same count
+    as one recipe, so that a copy changes nothing for the others; between them there is nothing to estimate.
     """
-    if recipes < 4 or seeds < 2:
+    same = (pairs.estimate == 0) & (pairs.a == 0) & (pairs.kappa == 0)
+    first, second = pair_places(recipes)
+    copies = np.unique(second[same])  # each of an earlier recipe
+    if recipes - len(copies) < FEWEST_MODERATED or seeds < 2:
         return pairs
-    known = pairs.a[np.isfinite(pairs.a)]
-    lent = (PRIOR * (known.mean() if known.size else np.nan) + (seeds - 1) * pairs.a) / (seeds - 1 + PRIOR)
-    return pairs._replace(a=np.maximum(pairs.a, lent), df_a=np.full(len(pairs.a), seeds - 1.0 + PRIOR))
+    counted = np.isfinite(pairs.a) & ~np.isin(first, copies) & ~np.isin(second, copies)
+    pool = pairs.a[counted].mean() if counted.any() else np.nan
+    lent = (PRIOR * pool + (seeds - 1) * pairs.a) / (seeds - 1 + PRIOR)
+    a = np.where(same, 0.0, np.maximum(pairs.a, lent))
+    return pairs._replace(a=a, df_a=np.full(len(pairs.a), seeds - 1.0 + PRIOR))

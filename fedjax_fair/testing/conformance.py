@@ -116,7 +116,7 @@ def _order(this: Lab) -> None:
 @promise('all client maps and static hyper-parameters agree')
 def _client_maps(this: Lab) -> None:
     """All at once on one device, and in chunks of two on two devices that each hold a share of the clients."""
-    state = replicate(this.spread, this.start)  # where rounds leave it, or the second one would be compiled again
+    state = replicate(this.two_devices, this.start)  # where rounds leave it, or the second one would be compiled again
     for _ in range(3):
         state, _ = this.static(state, this.cohort(SOME), jnp.uint32(KEY))
     assert_close(jax.device_get(state), jax.device_get(this.reference))

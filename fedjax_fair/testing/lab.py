@@ -45,8 +45,8 @@ class Lab:
         self.hyper = {k: v for k, v in (every | self.fixed).items() if isinstance(v, float)}
         self.data = IMAGES.arrays()
         self.round = _jit(chex.assert_max_traces(self._traced(), n=1))
-        self.spread = ClientMap(2, client_mesh(min(2, jax.local_device_count())))
-        self.static = _jit(self._static(self.spread))
+        self.two_devices = ClientMap(2, client_mesh(min(2, jax.local_device_count())))
+        self.static = _jit(self._static(self.two_devices))
         self.lanes = _jit(jax.vmap(self._traced(), (0, 0, None, 0)))
 
     def algorithm(self, hyper: Mapping[str, Any] | None = None, client_map: ClientMap = ClientMap()) -> Algorithm:

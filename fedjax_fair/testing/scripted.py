@@ -162,7 +162,7 @@ def _play(methods: tuple[Method, ...], variables: Variables, run: Run, script: _
         view = cohort.view(run, shared, own, mask, {**findings.measured, **given}, reports)
         done = server.step(methods, server.aggregate(methods, view, updates), optimizer, carry.opt)
         target = jnp.where(mask & done.alive, ids, run.num_clients)
-        tables = cohort.written(carry.clients, target, new_rows | done.rows)
+        tables = cohort.with_rows(carry.clients, target, new_rows | done.rows)
         after = _Carry(carry.round + 1, done.variables, done.opt, done.servers, tables)
         return after, Scripted(done.variables, done.servers, tables)
 

@@ -4,14 +4,14 @@
 (0,)
 """
 
-from fedjax_fair.training.cache import use_compilation_cache
+from fedjax_fair.interruption import Interrupted
 from fedjax_fair.training.checks import checked
 from fedjax_fair.training.comparison import compare, run_data_seeds
+from fedjax_fair.training.compilation_cache import use_compilation_cache
 from fedjax_fair.training.config import Config
 from fedjax_fair.training.devices import use_host_devices
 from fedjax_fair.training.federations import load_federation
 from fedjax_fair.training.finished_run import finished
-from fedjax_fair.training.interruption import Interrupted
 from fedjax_fair.training.loop import run
 from fedjax_fair.training.setup import Experiment, prepare
 from fedjax_fair.training.sweeps import Sweep, sweep

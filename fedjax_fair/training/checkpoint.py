@@ -1,41 +1,72 @@
 """Checkpoints with Orbax: written atomically and in the background; the newest ones stay.
 
 Client rows in host memory or on disk may be too large for the copy that Orbax makes. They are written as files beside
-the checkpoint and before it, so that a checkpoint that exists is whole. Orbax is slow to import: only a run that saves
-or restores imports it.
+the checkpoint and before it, so that a checkpoint that exists is whole. Every checkpoint holds the checksums of all its
+arrays and tallies: one that was damaged later is noticed, and the one before it is used. Orbax is slow to import: only
+a run that saves or restores imports it.
+
+Where several processes make one run, all of them save and restore together. They share the folder: Orbax writes the
+piece of every process, and all else is written by the first.
 """
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
 import pathlib
 import shutil
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
 
 import jax
 import numpy as np
+from jax.experimental import multihost_utils
 
+from fedjax_fair.core.tree import num_bytes
 from fedjax_fair.core.types import Array, FedState, PyTree
+from fedjax_fair.errors import UserError
+from fedjax_fair.publishing import CannotWrite, disk_error
+from fedjax_fair.training import checksums
+from fedjax_fair.training.orbax_noise import keep_orbax_quiet
+from fedjax_fair.training.writer_lock import is_writer
 
 FOLDER, ROWS = 'checkpoints', 'checkpointed_rows'
 CHECKPOINTS_KEPT = 2
+CHECKSUMS = 'checksums'  # in the tallies of a checkpoint
+OLDER_TALLIES = {'seconds', 'compile_seconds', 'sums'}  # of a checkpoint without checksums; it may also hold loads
+DAMAGED = 'damaged-'  # begins the name of a checkpoint that is set aside: for Orbax it is none
 FORMER_NAMES = {'keep_local_models': 'local_models'}  # what older checkpoints call the rows of a method
+
+Found = TypeVar('Found')
+
+
+def history_copy(run_dir: pathlib.Path, number: int) -> pathlib.Path:
+    """Where metrics.jsonl is copied whenever a checkpoint is saved; a grid has one for each of its points."""
+    return run_dir / FOLDER / f'history-{number}.jsonl'
+
+
+class Damaged(UserError):
+    """A checkpoint that cannot be read, or does not hold what was saved."""
 
 
 class Checkpoints:
     """Saves and restores all that changes during a run: the states of every lane, and the tallies of the runner.
 
     Seeds, sampler position and optimisers need nothing else: keys derive from the seed and the round in the state.
+    ``notes`` are what a user must know about the checkpoints that were found.
     """
 
     def __init__(self, run_dir: pathlib.Path):
         self._folder, self._rows = (run_dir / FOLDER).absolute(), run_dir / ROWS
+        self._saved_bytes = 0
+        self.notes: list[str] = []
 
     @functools.cached_property
     def _manager(self) -> Any:
         import orbax.checkpoint as ocp
 
+        keep_orbax_quiet()
         options = ocp.CheckpointManagerOptions(max_to_keep=CHECKPOINTS_KEPT, create=True)
         return ocp.CheckpointManager(self._folder, options=options)
 
@@ -44,6 +75,12 @@ class Checkpoints:
         """The round of the newest checkpoint."""
         return self._manager.latest_step() if self._folder.exists() else None
 
+    def saved(self) -> list[int]:
+        """The rounds of all checkpoints that are on the disk now."""
+        with contextlib.suppress(OSError):
+            return sorted(int(path.name) for path in self._folder.iterdir() if path.name.isdecimal())
+        return []
+
     def save(self, round: int, states: FedState, tallies: dict[str, Any]) -> None:
         """Start saving; once this returns, the states may be donated and the tallies may change."""
         import orbax.checkpoint as ocp
@@ -51,61 +88,168 @@ class Checkpoints:
         if self.latest == round:
             return
         parts, now = states._asdict(), copy.deepcopy(tallies)  # written later, while the run counts on
-        self._forget_rows()
-        if _on_host(states.clients):
-            self._write_rows(round, parts.pop('clients'))
-        args = ocp.args.Composite(state=ocp.args.StandardSave(parts), tallies=ocp.args.JsonSave(now))
-        self._manager.save(round, args=args)
+        now[CHECKSUMS] = _checksums(parts, now)
+        self._saved_bytes = num_bytes(states)
+        with self._writing():
+            self._forget_rows()
+            if _on_host(states.clients):
+                self._write_rows(round, parts.pop('clients'))  # before Orbax, so that a checkpoint has its rows
+            args = ocp.args.Composite(state=ocp.args.StandardSave(parts), tallies=ocp.args.JsonSave(now))
+            self._manager.save(round, args=args)
 
     def restore(self, like: FedState) -> tuple[FedState, dict[str, Any]]:
-        """The newest checkpoint, placed on devices as ``like`` is; rows that ``like`` has on the host stay in files."""
+        """The newest whole checkpoint, placed as :meth:`read` does it; damaged ones that are newer are set aside."""
+        damaged: dict[int, Damaged] = {}
+        for round in sorted(self._manager.all_steps(), reverse=True):
+            try:
+                found = self.read(round, like)
+            except Damaged as error:
+                damaged[round] = error
+            else:
+                self._set_aside(damaged, round)
+                return found
+        whys = '; '.join(error.message for error in damaged.values())
+        raise UserError(f'no checkpoint is whole: {whys}; nothing was deleted; start again with `overwrite`')
+
+    def read(self, round: int, like: FedState) -> tuple[FedState, dict[str, Any]]:
+        """One checkpoint, placed on devices as ``like`` is; rows that ``like`` has on the host stay in files."""
+        try:
+            parts, tallies, former = _by_all(lambda: self._read(round, like))
+            _by_all(lambda: _check(parts, tallies))
+        except MemoryError:
+            raise
+        except Exception as error:  # whatever Orbax stumbles over
+            why = ' '.join(str(error).split())[:120] or type(error).__name__
+            raise Damaged(f'the checkpoint {self._folder / str(round)} is damaged ({why})') from error
+        tallies.pop(CHECKSUMS, None)
+        return FedState(**_renamed(parts, {old: new for new, old in former.items()})), tallies
+
+    def _read(self, round: int, like: FedState) -> tuple[dict[str, Any], dict[str, Any], dict[str, str]]:
+        """The parts of the state and the tallies as they were saved, and former names that the parts have.
+
+        Orbax's handlers wait for no other process, as its manager would, also for one that could not read its piece.
+        """
         import orbax.checkpoint as ocp
+        from etils import epath
 
-        parts, files = like._asdict(), self._rows / str(self.latest)
+        keep_orbax_quiet()
+        parts, files = like._asdict(), self._rows / str(round)
         rows = {'clients': _read_rows(files, parts.pop('clients'))} if files.exists() else {}
-        former = self._former_names(parts.get('clients', {}))
+        former = self._former_names(round, parts.get('clients', {}))
         shapes = jax.tree.map(ocp.utils.to_shape_dtype_struct, _renamed(parts, former))
-        args = ocp.args.Composite(state=ocp.args.StandardRestore(shapes), tallies=ocp.args.JsonRestore())
-        saved = self._manager.restore(self.latest, args=args)
-        parts = _renamed(saved['state'], {old: new for new, old in former.items()})
-        return FedState(**parts, **rows), saved['tallies']
+        step = epath.Path(self._folder / str(round))
+        with (
+            contextlib.closing(ocp.StandardCheckpointHandler()) as arrays,
+            contextlib.closing(ocp.JsonCheckpointHandler()) as json,
+        ):
+            saved = arrays.restore(step / 'state', args=ocp.args.StandardRestore(shapes))
+            return saved | rows, json.restore(step / 'tallies', args=ocp.args.JsonRestore()), former
 
-    def _former_names(self, clients: dict[str, Any]) -> dict[str, str]:
-        """The former names that the newest checkpoint has, by the names of today."""
+    def _set_aside(self, damaged: Mapping[int, Damaged], whole: int) -> None:
+        """Keep damaged checkpoints under other names, so that the run may save these rounds again."""
+        for round, error in damaged.items():
+            if is_writer():
+                self._rename(round)
+            self.notes.append(f'{error.message}; it is set aside, and the run goes on from round {whole}')
+        if damaged:
+            _by_all(lambda: None)  # the folders have their new names
+            self._manager.reload()
+
+    def _rename(self, round: int) -> None:
+        with self._writing():
+            for folder in filter(pathlib.Path.exists, (self._folder / str(round), self._rows / str(round))):
+                folder.rename(_unused(folder.with_name(f'{DAMAGED}{round}')))
+
+    def _former_names(self, round: int, clients: dict[str, Any]) -> dict[str, str]:
+        """The former names that a checkpoint has, by the names of today."""
         import orbax.checkpoint as ocp
 
         if FORMER_NAMES.keys().isdisjoint(clients):
             return {}
         with ocp.StandardCheckpointer() as reader:
-            saved = reader.metadata(self._folder / str(self.latest) / 'state').item_metadata['clients']
+            saved = reader.metadata(self._folder / str(round) / 'state').item_metadata['clients']
         return {new: old for new, old in FORMER_NAMES.items() if new in clients and old in saved}
 
     def _forget_rows(self) -> None:
         """Remove the row files of checkpoints that were deleted or never finished."""
-        if self._rows.exists():
+        if is_writer() and self._rows.exists():
             self.wait()  # a checkpoint that is still being written needs its rows
             there = {str(round) for round in self._manager.all_steps()}
             for old in self._rows.iterdir():
-                if old.name not in there:
+                if old.name not in there and not old.name.startswith(DAMAGED):
                     shutil.rmtree(old)
 
     def _write_rows(self, round: int, rows: PyTree) -> None:
+        if not is_writer():
+            return
         unfinished = self._rows / 'unfinished'
         unfinished.mkdir(parents=True)
         for number, table in enumerate(jax.tree.leaves(rows)):
             np.save(unfinished / f'{number}.npy', table)
         unfinished.rename(self._rows / str(round))
 
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        """A disk that is full, read-only or gone is told in one line, also where Orbax's threads found it out."""
+        try:
+            yield
+        except CannotWrite:
+            raise
+        except Exception as error:
+            if (why := disk_error(error, self._folder, self._saved_bytes)) is None:
+                raise
+            raise CannotWrite(self._folder, why) from None
+
+    def check(self) -> None:
+        """Raise the error of a checkpoint that could not be written in the background, if there is one."""
+        if '_manager' in vars(self):
+            with self._writing():
+                self._manager.check_for_errors()
+
     def wait(self) -> None:
         """Wait until the last checkpoint is written."""
         if '_manager' in vars(self):
-            self._manager.wait_until_finished()
+            with self._writing():
+                self._manager.wait_until_finished()
 
     def close(self) -> None:
         """Wait until the last checkpoint is written, then release threads and files."""
         self.wait()
         if '_manager' in vars(self):
             self._manager.close()
+
+
+def _checksums(parts: dict[str, Any], tallies: dict[str, Any]) -> dict[str, int]:
+    return {**checksums.of_tree(parts), 'tallies': checksums.of_json(tallies)}
+
+
+def _check(parts: dict[str, Any], tallies: dict[str, Any]) -> None:
+    """Refuse what was not saved like this; of an older checkpoint nobody can tell."""
+    rest = {name: value for name, value in tallies.items() if name != CHECKSUMS}
+    if CHECKSUMS not in tallies:
+        if not OLDER_TALLIES <= rest.keys() <= OLDER_TALLIES | {'loads'}:
+            raise Damaged('its checksums are lost')
+    elif (name := checksums.difference(tallies[CHECKSUMS], _checksums(parts, rest))) is not None:
+        raise Damaged(f'{name} is not what was saved')
+
+
+def _by_all(work: Callable[[], Found]) -> Found:
+    """What every process of a run does; if one of them fails, all do, so that none waits for another."""
+    if jax.process_count() == 1:
+        return work()
+    error: Exception | None = None
+    try:
+        found = work()
+    except Exception as failure:
+        error = failure
+    if multihost_utils.process_allgather(np.asarray(error is None)).all():
+        return found
+    raise error or Damaged('another process cannot read its part')
+
+
+def _unused(path: pathlib.Path) -> pathlib.Path:
+    """The path, or one with a number where it is taken."""
+    return path if not path.exists() else _unused(path.with_name(f'{path.name}-again'))
 
 
 def _renamed(parts: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:

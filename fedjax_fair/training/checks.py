@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from typing import Any
 
 from fedjax_fair import plugins, registry
+from fedjax_fair.core.local import WITH_BETAS, WITH_MOMENTUM
 from fedjax_fair.data import data_options, scenario_options
 from fedjax_fair.data.declarations import given
 from fedjax_fair.errors import UserError
 from fedjax_fair.methods import resolve_hyper
+from fedjax_fair.models.normalize import parse_statistics
 from fedjax_fair.options import AUTO, not_one_of, resolve
+from fedjax_fair.ranges import LARGEST
 from fedjax_fair.results import SELECTIONS
 from fedjax_fair.training.config import MAPPINGS, Config, setting_options
 
@@ -71,12 +75,44 @@ def _check_together(config: Config) -> None:
     seeds = config.seeds
     if not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0 or max(seeds) >= 2**32:
         raise UserError(f'`seeds`={",".join(map(str, seeds))} must be different whole numbers from 0 to {2**32 - 1}')
-    for name in filter(None, config.augment.split('+')):
+    names = [name for name in config.augment.split('+') if name]
+    for name in names:
         if name not in registry.augmentations:
             raise UserError(f'`augment`={config.augment}: {name!r} {not_one_of(name, registry.augmentations)}')
+        if names.count(name) > 1:
+            raise UserError(f'`augment`={config.augment}: {name} is listed twice')
     if config.schedule and config.sampler != 'schedule':
         raise UserError(f'`schedule`={config.schedule} needs `sampler`=schedule, not `sampler`={config.sampler}')
     if config.sampler == 'schedule' and config.participation != 1:
         raise UserError(f'`participation`={config.participation} does not apply to `sampler`=schedule')
+    _check_optimizer(config)
+    _check_last_rate(config)
+    if config.client_map == 'vmap' and config.chunk is not None:
+        raise UserError(f'`chunk`={config.chunk} does not apply to `client_map`=vmap, which runs all clients at once')
+    if config.normalize:
+        parse_statistics(config.normalize)
+    if config.deterministic and config.client_map == 'vmap':
+        raise UserError('`deterministic` runs one client at a time on a device, and `client_map`=vmap all at once')
+    if config.deterministic and config.chunk not in (None, 1):
+        raise UserError(f'`deterministic` runs one client at a time on a device, and `chunk`={config.chunk} more')
     if SELECTIONS[config.select] and not config.validation:
         raise UserError(f'`select`={config.select} needs `validation`, a share of the training examples such as 0.2')
+
+
+def _check_optimizer(config: Config) -> None:
+    """Refuse numbers of another optimiser."""
+    for name, owners in {'momentum': WITH_MOMENTUM, 'adam_b1': WITH_BETAS, 'adam_b2': WITH_BETAS}.items():
+        value = getattr(config, name)
+        if value != getattr(Config, name) and config.local_optimizer not in owners:
+            others = ' or `local_optimizer`='.join(owners)
+            raise UserError(
+                f'`{name}`={value:g} is of `local_optimizer`={others}; '
+                f'`local_optimizer`={config.local_optimizer} has none'
+            )
+
+
+def _check_last_rate(config: Config) -> None:
+    """Refuse a learning rate that grows beyond all numbers."""
+    digits = math.log10(config.lr) + (config.rounds - 1) * math.log10(config.lr_decay)
+    if digits > math.log10(LARGEST):
+        raise UserError(f'`lr_decay`={config.lr_decay:g}: the learning rate of round {config.rounds} would be infinite')

@@ -60,7 +60,10 @@ def compare(
     """
     if data_seeds is not None:
         if frontiers:
-            raise UserError(f'`frontier`={next(iter(frontiers))} takes one data seed; leave out `data_seeds`')
+            raise UserError(
+                f'`frontier`={next(iter(frontiers))} and `data_seeds` exclude each other: the values of a frontier are '
+                'one program with one partition of the data; leave out one of them'
+            )
         units = [
             {f'{one.recipe}/{results.unit_name(seed)}': Job(one) for one in settings_of(with_seed, recipes)}
             for seed, with_seed in _by_data_seed(config, data_seeds).items()
@@ -110,23 +113,24 @@ def _run_units(
     units: Sequence[Mapping[str, Job]], out: pathlib.Path, resume: bool, overwrite: bool, quiet: bool
 ) -> dict[str, dict[str, Any]]:
     """Run jobs that are given by folder; those of a unit have the same data. Returns the first summary of each."""
-    output.check_out(out, resume=resume, overwrite=overwrite)
-    if resume:
-        units = [
-            {name: job._replace(config=output.resumed(job.config, out / name)) for name, job in unit.items()}
-            for unit in units
-        ]
-    experiments = [prepare(*job) for job in units[0].values()]
-    for unit in units[1:]:  # a mistake in the data of another seed shows before any run
-        load_federation(next(iter(unit.values())).config)
-    output.make_out(out, resume=resume)
-    summaries = {}
-    for number, unit in enumerate(units):
-        experiments = experiments if number == 0 else [prepare(*job) for job in unit.values()]
-        for name in unit:  # an experiment that is done is let go
-            found = run(experiments.pop(0), out / name, resume=resume, overwrite=overwrite, quiet=quiet)
-            summaries[name] = found[0]
-    return summaries
+    names = [name for unit in units for name in unit]
+    with output.claimed(out, resume=resume, overwrite=overwrite, runs=names):
+        if resume:
+            units = [
+                {name: job._replace(config=output.resumed(job.config, out / name)) for name, job in unit.items()}
+                for unit in units
+            ]
+        experiments = [prepare(*job) for job in units[0].values()]
+        for unit in units[1:]:  # a mistake in the data of another seed shows before any run
+            load_federation(next(iter(unit.values())).config)
+        output.make_out(out, resume=resume, runs=names)
+        summaries = {}
+        for number, unit in enumerate(units):
+            experiments = experiments if number == 0 else [prepare(*job) for job in unit.values()]
+            for name in unit:  # an experiment that is done is let go
+                found = run(experiments.pop(0), out / name, resume=resume, overwrite=overwrite, quiet=quiet)
+                summaries[name] = found[0]
+        return summaries
 
 
 def recipe_of(name: str, recipes: Sequence[str]) -> str:

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 from fedjax_fair import plugins, registry, results
 from fedjax_fair.core.client_map import CLIENT_MAPS
-from fedjax_fair.core.local import OPTIMIZERS
+from fedjax_fair.core.local import OPTIMIZERS, Local
+from fedjax_fair.core.spec import EVAL_BATCH_SIZE
 from fedjax_fair.data import data_options
 from fedjax_fair.data.declarations import given
 from fedjax_fair.data.outliers import OUTLIERS
@@ -26,6 +27,7 @@ from fedjax_fair.options import AUTO, Option, Range, Search, above, at_least, be
 from fedjax_fair.training.storage import Place
 
 Allowed = Range | Iterable[str] | Callable[[], Iterable[str]]  # numbers, or names: fixed ones, or those registered now
+ADAM = Local()  # its numbers by default
 STORES = (AUTO, *(place.value for place in Place))
 
 
@@ -76,6 +78,8 @@ def setting(
 class Config:
     """What is run. Two runs with equal configs (and versions, and devices) give equal numbers, bit for bit.
 
+    With ``deterministic`` the number of devices does not matter (docs/determinism.md).
+
     ``data`` holds options of the scenario (see :func:`~fedjax_fair.data.data_options`), ``model_options`` those of the
     network and ``hyper`` those of methods, written ``'part.key'``.
     """
@@ -88,7 +92,7 @@ class Config:
     )
     norm: str | None = setting(None, 'normalisation layer of the network', NORMS)
     normalize: str = setting('', 'channel means and deviations of inputs: MEAN/STD (such as 0.5/0.2), imagenet, retina')
-    pretrained: str = setting('', 'PyTorch weights to start from (.safetensors or .npz)')
+    pretrained: str = setting('', 'PyTorch weights to start from (.safetensors or .npz); none: random weights')
     loss: str | None = setting(None, 'loss of segmentation', LOSSES)
     score: str | None = setting(None, 'score of segmentation, by default the Dice of the foreground', tuple(SCORES))
     rounds: int = setting(30, 'rounds of federated training', at_least(1))
@@ -97,6 +101,10 @@ class Config:
     plugins: tuple[str, ...] = setting(
         (), 'Python file or module that registers recipes, models or data; repeatable', written=AS_PLUGINS
     )
+    # Not a compute option: those may change when a run goes on, and this one decides the bytes of its results.
+    deterministic: bool = setting(
+        False, 'one client at a time on a device, sums in a fixed order: the same bytes on any number of CPU devices'
+    )
     # local training
     local_epochs: int = setting(2, 'passes over its data that a client makes per round', between(1, 10**6), 'local')
     local_steps: int | None = setting(None, 'batches per round instead of epochs', between(1, 10**9), 'local')
@@ -104,7 +112,9 @@ class Config:
     lr: float = setting(0.1, 'local learning rate', above(0), 'local', tuned=search(0.001, 1, log=True))
     lr_decay: float = setting(1.0, 'factor on the learning rate after every round', above(0), 'local')
     local_optimizer: str = setting('sgd', 'optimiser of local training', OPTIMIZERS, 'local')
-    momentum: float = setting(0.0, 'momentum of sgd', between(0, 1), 'local')
+    momentum: float = setting(0.0, 'momentum of sgd and nesterov', Range(0, 1, below=True), 'local')
+    adam_b1: float = setting(ADAM.b1, 'decay of mean gradients in adam and adamw', Range(0, 1, below=True), 'local')
+    adam_b2: float = setting(ADAM.b2, 'decay of mean squares in adam and adamw', Range(0, 1, below=True), 'local')
     weight_decay: float = setting(0.0, 'L2 weight decay (decoupled for adamw)', at_least(0), 'local')
     clip_norm: float | None = setting(None, 'largest norm of a local gradient', above(0), 'local')
     keep_optimizer: bool = setting(False, "carry each client's optimiser state to its next round", group='local')
@@ -117,6 +127,9 @@ class Config:
         None, 'share of pixels (0.3) or standard deviation (1)', at_least(0), 'local'
     )
     outliers_once: bool = setting(False, 'the same examples stay spoiled in all rounds', group='local')
+    outliers_cumulative: bool = setting(
+        False, 'every round that a client takes part in spoils what the one before has left', group='local'
+    )
     # who takes part
     participation: float = setting(1.0, 'share of clients sampled each round', above(0, at_most=1), 'clients')
     sampler: str = setting('uniform', 'how the clients of a round are drawn', lambda: registry.samplers, 'clients')
@@ -135,6 +148,9 @@ class Config:
     select: str = setting('last_k', 'the evaluations that are reported', results.SELECTIONS, 'evaluation')
     validation: float = setting(
         0.0, "share of each client's training examples to validate on", Range(0, 1, below=True), 'evaluation'
+    )
+    eval_batch_size: int = setting(
+        EVAL_BATCH_SIZE, 'most examples of a test set that go through the network at once', at_least(1), 'evaluation'
     )
     keep_predictions: bool = setting(
         True, 'keep what every test example got, for intervals and verdicts', group='evaluation'
@@ -176,7 +192,11 @@ class Config:
     @classmethod
     def of_run(cls, folder: str | os.PathLike) -> Config:
         """The settings of a run folder, and its plug-ins where they are now (:func:`~fedjax_fair.plugins.located`)."""
-        config = cls.from_dict(results.settings(folder))
+        try:
+            config = cls.from_dict(results.settings(folder))
+        except UserError as error:
+            place = os.path.join(folder, results.CONFIG)
+            raise UserError(error.message if place in error.message else f'{place}: {error.message}') from None
         return dataclasses.replace(config, plugins=tuple(plugins.located(spec, folder) for spec in config.plugins))
 
     def recorded(self, model: str) -> dict[str, Any]:
@@ -242,6 +262,7 @@ class Config:
 
 NAMES = tuple(f.name for f in dataclasses.fields(Config))
 BARE_NAMES = frozenset(NAMES) - {DATA_SEED.name}  # of settings that no option of data may have; all share the seed
+SEQUENCES = {f.name for f in dataclasses.fields(Config) if isinstance(f.default, tuple)}
 MAPPINGS = {f.name for f in dataclasses.fields(Config) if f.default_factory is dict}
 COMPUTE_OPTIONS = {f.name for f in dataclasses.fields(Config) if f.metadata['group'] == 'compute'}
 
@@ -301,9 +322,25 @@ def nested(values: Mapping[str, Any]) -> dict[str, Any]:
     settings = {name: value for name, value in values.items() if name not in beside}
     if isinstance(settings.get('model_options'), str):
         settings['model_options'] = options_from_text(settings['model_options'])
+    _check_shapes(settings)
     if beside:
         settings['data'] = given(beside, options) | settings.get('data', {})
     return settings
+
+
+def _check_shapes(settings: Mapping[str, Any]) -> None:
+    """Refuse values of a JSON file that are no mapping, no list or no single value where a setting is one."""
+    for name, value in settings.items():
+        if name in MAPPINGS:
+            right, shape = isinstance(value, Mapping), 'an object of options'
+        elif name == 'plugins':
+            right = isinstance(value, list | tuple) and all(isinstance(one, str) for one in value)
+            shape = 'a list of files and modules'
+        else:
+            several = isinstance(value, list | tuple) and name not in SEQUENCES
+            right, shape = not several and not isinstance(value, Mapping), 'a single value'
+        if name in NAMES and not right:
+            raise UserError(f'setting {name!r} must be {shape}, is {value!r}')
 
 
 def _from_json(value: Any) -> Any:

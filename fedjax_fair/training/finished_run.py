@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import pathlib
+from collections.abc import Sequence
+from typing import Any
 
 from fedjax_fair import results
 from fedjax_fair.core.types import FedState
 from fedjax_fair.errors import UserError
-from fedjax_fair.training.checkpoint import Checkpoints
+from fedjax_fair.training.checkpoint import Checkpoints, history_copy
 from fedjax_fair.training.config import Config
+from fedjax_fair.training.progress import Display
 from fedjax_fair.training.setup import Experiment, prepare
+from fedjax_fair.training.writer_lock import is_writer, writing
 
 
 def finished(folder: str | os.PathLike) -> tuple[Experiment, FedState]:
@@ -25,6 +29,19 @@ def finished(folder: str | os.PathLike) -> tuple[Experiment, FedState]:
     if store.latest != config.rounds:
         raise UserError(f'{path} holds no checkpoint of its last round; run it with `checkpoint_every` above 0')
     experiment = prepare(config)
-    states, _ = store.restore(experiment.program.init(experiment.lanes))
+    states, _ = store.read(config.rounds, experiment.program.init(experiment.lanes))
     store.close()
     return experiment, states
+
+
+def summaries(out: pathlib.Path, folders: Sequence[pathlib.Path]) -> list[dict[str, Any]]:
+    """The summaries of the points of a finished run; a metrics.jsonl that has changed since is restored or refused."""
+    found = [results.summary(folder) for folder in folders]
+    for number, (folder, summary) in enumerate(zip(folders, found, strict=True)):
+        seal = summary.get('history')  # runs of older versions have none
+        if seal is None or not is_writer() or results.is_whole(folder, seal):
+            continue
+        with writing(out):
+            note = results.repair_finished(folder, seal, history_copy(out, number))
+        Display(f'{summary["recipe"]} on {summary["scenario"]}', summary['rounds'], quiet=True).warn(note)
+    return found

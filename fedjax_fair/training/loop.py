@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import pathlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NoReturn
 
 import jax
 import jax.numpy as jnp
@@ -16,18 +16,23 @@ import numpy as np
 from fedjax_fair import results
 from fedjax_fair.core.evaluate import KEPT
 from fedjax_fair.core.types import Array, FedState
-from fedjax_fair.training import devices, output, profile
-from fedjax_fair.training.checkpoint import FOLDER, Checkpoints
+from fedjax_fair.errors import UserError
+from fedjax_fair.interruption import Interrupted, StopFlag
+from fedjax_fair.publishing import CannotWrite, in_words, make_folder
+from fedjax_fair.training import devices, finished_run, output, profile
+from fedjax_fair.training.checkpoint import FOLDER, Checkpoints, history_copy
 from fedjax_fair.training.checks import checked
 from fedjax_fair.training.cohort_supply import Resident, Streaming, Supply, joined
 from fedjax_fair.training.config import Config
-from fedjax_fair.training.interruption import Interrupted, StopFlag
+from fedjax_fair.training.disk_space import bytes_of_checkpoint, check_space, space_of
 from fedjax_fair.training.network import model_name
-from fedjax_fair.training.prediction_log import PredictionLog, plan
+from fedjax_fair.training.notes import layout_notes
+from fedjax_fair.training.prediction_log import PredictionLog, plan, popped
 from fedjax_fair.training.progress import Display, fairness_note
 from fedjax_fair.training.setup import Experiment, prepare
 from fedjax_fair.viz.overlays import draw_overlays
 
+SEALS = 'seals'  # in the tallies of a checkpoint: lengths and checksums of the files that the run had written
 SECONDS_PER_CALL = 2.0  # how long one call of the program may take before progress is shown
 
 
@@ -55,17 +60,20 @@ def run(
         prepared, settings, points = config, config.config, config.points
     else:
         prepared, settings = None, checked(config)
-    output.check_out(out, resume=resume, overwrite=overwrite)
-    folders = [out / results.point_name(p) if p else out for p in points]
-    if resume:
-        settings = output.resumed(settings, folders[0])
-        for folder, point in zip(folders, points, strict=True):
-            output.check_same(settings.at(point), folder)
-        if all((folder / results.SUMMARY).exists() for folder in folders):
-            return [results.summary(folder) for folder in folders]
-    experiment = prepared or prepare(settings, points)
-    output.make_out(out, resume=resume)
-    return _Runner(experiment, out, folders, resume, quiet, profiled, facts).run()
+    names = [results.point_name(p) if p else output.HERE for p in points]
+    folders, runs = [out / name for name in names], tuple(dict.fromkeys([output.HERE, *names]))
+    output.check_out(out, resume=resume, overwrite=overwrite, runs=runs)
+    if resume and output.is_finished(folders):  # reading needs no right to write
+        output.as_started(settings, points, folders)
+        return finished_run.summaries(out, folders)
+    with output.claimed(out, resume=resume, overwrite=overwrite, runs=runs):
+        if resume:
+            settings = output.as_started(settings, points, folders)
+            if output.is_finished(folders):  # by another process, a moment ago
+                return finished_run.summaries(out, folders)
+        experiment = prepared or prepare(settings, points)
+        output.make_out(out, resume=resume, runs=runs)
+        return _Runner(experiment, out, folders, resume, quiet, profiled, facts).run()
 
 
 class _Runner:
@@ -95,33 +103,71 @@ class _Runner:
             states, self.tallies = self.checkpoints.restore(self.supply.whole(self.states))
             self.states = self.supply.adopt(states)
             self.done = int(np.asarray(self.states.round)[0])
+        before = self.tallies.get('layouts', [])
+        self.warnings = layout_notes(before, experiment.layout, self.config.deterministic)
+        self.tallies['layouts'] = [*before, *[experiment.layout] * (experiment.layout not in before[-1:])]
+        facts = {'layout': experiment.layout, **facts}
         for folder, point in zip(folders, experiment.points, strict=True):
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folder(folder)
             if not (folder / results.CONFIG).exists():
                 config, files = self.config.at(point), output.plugin_files(self.config)
                 results.write_config(folder, config.recorded(self.model), experiment.notes, files, facts)
-        self.histories = [results.History(folder, upto=self.done) for folder in folders]
+        seals = self.tallies.pop(SEALS, [{}] * len(folders))  # checkpoints of older versions have none
+        self.histories = [
+            results.History(folder, self.done, seal.get('history'), history_copy(out, number))
+            for number, (folder, seal) in enumerate(zip(folders, seals, strict=True))
+        ]
+        for history in self.histories:
+            history.check_complete(filter(self._due, range(1, self.done + 1)), self.config.seeds)
         about = (self.config, experiment.federation, experiment.task)
         self.plan = plan(*about, experiment.kinds)
-        self.kept = [PredictionLog(folder, self.plan, *about, upto=self.done) for folder in folders]
+        self.kept = [
+            PredictionLog(folder, self.plan, *about, self.done, seal.get('examples'))
+            for folder, seal in zip(folders, seals, strict=True)
+        ]
 
     def run(self) -> list[dict[str, Any]]:
         """Go on until all rounds are done; a stop request ends after a checkpoint."""
         title = f'{self.config.recipe} on {self.experiment.federation.name}'
         display = Display(title, self.config.rounds, self.done, quiet=self.quiet)
-        with StopFlag() as stop, display, contextlib.closing(self.supply):
+        with self._told(), StopFlag() as stop, display, contextlib.closing(self.supply):
+            for warning in self._warnings():
+                display.warn(warning)
             for note in (*self._head(), *self.experiment.notes, *filter(None, [self.plan.note])):
                 display.say(note)
+            for warning in self.warnings:
+                display.warn(warning)
             self._rounds(stop, display)
             if self.done < self.config.rounds:
-                self._stop()
+                self._stop(stop)
             self.checkpoints.close()
             summaries = self._finish()
             if stop.asked:
-                raise self._interrupted(f'results in {self.out}')
-        for line in results.failure_lines(summaries, self.experiment.points):
+                raise self._interrupted(stop, f'results in {self.out}')
+        lost = [kept.note for kept in self.kept if kept.note]
+        for line in (*results.failure_lines(summaries, self.experiment.points), *lost):
             display.warn(line)
         return summaries
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        """A disk that can no longer be written ends the run in one line, and nothing that was saved is lost."""
+        try:
+            yield
+        except CannotWrite as error:
+            with contextlib.suppress(CannotWrite):
+                self.checkpoints.wait()  # the one before may still be on its way
+            need, saved = in_words(bytes_of_checkpoint(self.supply.whole(self.states))), self.checkpoints.saved()
+            done = f'stopped after round {self.done} of {self.config.rounds}; a checkpoint needs {need}'
+            kept = f'that of round {saved[-1]} is whole' if saved else 'there is none yet'
+            raise UserError(f'{error.message}; {done}, {kept}; go on with the same command and `resume`') from None
+
+    def _warnings(self) -> list[str]:
+        """What was damaged and mended, and whether the disk is too small for what will be written."""
+        lost = [line for kept in self.kept for line in kept.damage]
+        mended = [*self.checkpoints.notes, *(history.note for history in self.histories), *lost]
+        space = space_of(self.experiment, bytes_of_checkpoint(self.supply.whole(self.states)), self.plan.bytes)
+        return [*filter(None, mended), *filter(None, [check_space(self.out, space, self.config.checkpoint_every > 0)])]
 
     def _head(self) -> list[str]:
         """What is run, in a few lines, as tables and reports show it; what a grid varies is left out."""
@@ -141,8 +187,9 @@ class _Runner:
             with self._traced(display) if self.done == watched else contextlib.nullcontext():
                 losses, seconds = self._advance(n)
             pace = max(1, min(self.experiment.program.horizon, int(SECONDS_PER_CALL / max(seconds / n, 1e-9))))
-            note = self._evaluate(losses, tests, display) if self._due() else ''
+            note = self._evaluate(losses, tests, display) if self._due(self.done) else ''
             display.update(self.done, float(np.mean(losses)), note)
+            self.checkpoints.check()
             self._checkpoint()
 
     def _compile(self, display: Display) -> None:
@@ -169,6 +216,8 @@ class _Runner:
         start = time.perf_counter()
         self.states, log = self.supply.advance(self.states, n)
         seconds = time.perf_counter() - start
+        if self.done == 0:
+            self.tallies['first_losses'] = [float(x) if np.isfinite(x) else None for x in log['train_loss'][:, 0]]
         self.done += n
         self.tallies['seconds'] += seconds
         # Where nobody took part there is no loss.
@@ -183,22 +232,22 @@ class _Runner:
         if (load := devices.load()) is not None:
             self.tallies.setdefault('loads', []).append(load)
 
-    def _due(self) -> bool:
-        return self.done % self.config.eval_every == 0 or self.done == self.config.rounds or self._adapt_due()
+    def _due(self, round: int) -> bool:
+        return round % self.config.eval_every == 0 or round == self.config.rounds or self._adapt_due(round)
 
-    def _adapt_due(self) -> bool:
+    def _adapt_due(self, round: int) -> bool:
         if self.experiment.is_trial:
             return False
         every = self.config.adapt_every
-        return self.done == self.config.rounds or bool(every and self.done % every == 0)
+        return round == self.config.rounds or bool(every and round % every == 0)
 
     def _evaluate(self, losses: np.ndarray, tests, display: Display) -> str:
         """Evaluate all lanes, write their lines, and say how fair the models are now."""
         self._note_load()
         metrics = self._metrics(self.experiment.kinds, display, tests, keep=self.plan.records)
-        if self._adapt_due():
+        if self._adapt_due(self.done):
             metrics |= self._metrics(('adapted',), display, tests, keep=self.plan.records)
-        kept = {kind: _popped(values) for kind, values in metrics.items()}
+        kept = {kind: popped(values) for kind, values in metrics.items()}
         validated = self._validated(metrics, display)
         seeds, lines, federation = self.config.seeds, [], self.experiment.federation
         for lane, loss in enumerate(losses):
@@ -256,43 +305,43 @@ class _Runner:
             self._save()
 
     def _save(self) -> None:
-        self.checkpoints.save(self.done, self.supply.whole(self.states), self.tallies)
+        files = zip(self.histories, self.kept, strict=True)
+        seals = [{'history': history.sealed(), 'examples': kept.sealed()} for history, kept in files]
+        self.checkpoints.save(self.done, self.supply.whole(self.states), {**self.tallies, SEALS: seals})
 
-    def _stop(self) -> None:
+    def _stop(self, stop: StopFlag) -> NoReturn:
         self._save()
         self.checkpoints.close()
-        raise self._interrupted(f'checkpoint in {self.out / FOLDER}')
+        raise self._interrupted(stop, f'checkpoint in {self.out / FOLDER}')
 
-    def _interrupted(self, kept: str) -> Interrupted:
+    def _interrupted(self, stop: StopFlag, kept: str) -> Interrupted:
         done = f'stopped after round {self.done} of {self.config.rounds}'
-        return Interrupted(f'{done}; {kept}; go on with the same command and `resume`')
+        return Interrupted(f'{done}; {kept}; go on with the same command and `resume`', stop.signum)
 
     def _classes(self, state: FedState, x: Array) -> Array:
         return self.experiment.task.predict(self.experiment.algorithm.predict(state, x))
 
     def _finish(self) -> list[dict[str, Any]]:
-        summaries, count = [], len(self.config.seeds)
-        work = (self.passes, self.experiment.algorithm.facts['local'].batch_size, devices.cores())
-        for number, (folder, point) in enumerate(zip(self.folders, self.experiment.points, strict=True)):
-            config = self.config.at(point)
-            costs = results.costs(self.tallies, slice(number * count, (number + 1) * count), config.rounds, *work)
-            history = self.histories[number]
-            state = jax.tree.map(lambda leaf, lane=number * count: leaf[lane], self.states)
-            kinds = (*self.experiment.kinds, 'adapted')
-            costs |= {'predictions_bytes': self.kept[number].finish(kinds, history)}
-            score, federation = self.experiment.task.score, self.experiment.federation
-            drawn = {} if self.experiment.is_trial else draw_overlays(federation, self._classes, state, folder)
-            settings = config.recorded(self.model)
-            idle = [part._asdict() for part in self.experiment.idle[number]]
-            chosen = {'headline': self.experiment.headline, 'score_about': self.experiment.task.about}
-            facts = costs | chosen | {'pictures': drawn, 'remarks': idle, **self.facts}
-            summaries.append(results.write_summary(folder, settings, federation, history, score, facts))
-        if self.folders != [self.out] and not self.experiment.is_trial:
-            results.write_sweep(self.out, self.experiment.points, summaries)
+        """Write what is reported; summaries come last, since a run that has its summary is finished."""
+        x, count, summaries = self.experiment, len(self.config.seeds), []
+        work = (self.passes, x.algorithm.facts['local'].batch_size, devices.cores())
+        runs = zip(self.folders, x.points, self.histories, self.kept, strict=True)
+        for number, (folder, point, history, kept) in enumerate(runs):
+            lanes = slice(number * count, (number + 1) * count)
+            costs = results.costs(self.tallies, lanes, self.config.rounds, *work)
+            costs |= {'predictions_bytes': kept.join((*x.kinds, 'adapted'), history)}
+            costs |= {'never_sampled': results.never_sampled(np.asarray(self.states.seen)[lanes])}
+            state = jax.tree.map(lambda leaf, lane=lanes.start: leaf[lane], self.states)
+            drawn = {} if x.is_trial else draw_overlays(x.federation, self._classes, state, folder)
+            idle = [part._asdict() for part in x.idle[number]]
+            chosen = {'headline': x.headline, 'score_about': x.task.about, 'pictures': drawn, 'remarks': idle}
+            about = (self.config.at(point).recorded(self.model), x.federation, history, x.task.score)
+            chosen |= {'history': history.seal()}
+            summaries.append(results.make_summary(*about, {**costs, **chosen, **self.facts}))
+        if self.folders != [self.out] and not x.is_trial:
+            results.write_sweep(self.out, x.points, summaries)
+        for folder, summary in zip(self.folders, summaries, strict=True):
+            results.write_summary(folder, summary)
+        for kept in self.kept:  # until now a run that goes on may need them again
+            kept.forget()
         return summaries
-
-
-def _popped(values: dict[str, Any]) -> dict[str, Any]:
-    """Take the records of examples, by their names, out of the metrics."""
-    names = [name for name in values if name.startswith(KEPT)]
-    return {name.removeprefix(KEPT): values.pop(name) for name in names}

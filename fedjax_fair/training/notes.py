@@ -5,16 +5,19 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 
+import jax
 import numpy as np
 
 from fedjax_fair.core import Local
 from fedjax_fair.core.idle import IdlePart, idle_parts
+from fedjax_fair.core.platform import on_cpu
 from fedjax_fair.core.types import Algorithm
 from fedjax_fair.data import Federation
 from fedjax_fair.data.problems import patients_of_several
 from fedjax_fair.methods import make_methods
 from fedjax_fair.results import point_name
 from fedjax_fair.training.config import Config
+from fedjax_fair.training.devices import apart_from_devices
 
 Point = Mapping[str, float]
 SHOWN_POINTS = 3  # of a grid, that a note names
@@ -36,6 +39,37 @@ def notes_of(local: Local, federation: Federation, algorithm: Algorithm) -> tupl
         whose = f'the last batch of {lone} of {federation.num_clients} clients'
         notes.append(f'{whose} is a single example, of which batch norm makes little; try another batch_size')
     return (*notes, *(problem.sentence for problem in patients_of_several(federation)))
+
+
+def overruled_notes(config: Config) -> tuple[str, ...]:
+    """Settings that another one replaces.
+
+    >>> overruled_notes(Config(local_steps=3, local_epochs=5))
+    ('local_steps=3 replaces local_epochs=5',)
+    """
+    if config.local_steps is None or config.local_epochs == Config.local_epochs:
+        return ()
+    return (f'local_steps={config.local_steps} replaces local_epochs={config.local_epochs}',)
+
+
+def platform_notes(config: Config) -> tuple[str, ...]:
+    """Where the promise of ``deterministic`` does not hold: CPU alone has kernels that never add in another order."""
+    if not config.deterministic or on_cpu():
+        return ()
+    where = f'kernels of {jax.default_backend()} may still round in another way'
+    return (f'deterministic: sums over clients have a fixed order, but {where}; equal bytes are not promised here',)
+
+
+def layout_notes(before: Sequence[str], now: str, deterministic: bool) -> tuple[str, ...]:
+    """What to know of a run that goes on; ``before`` are its layouts so far, none where the checkpoint does not tell.
+
+    >>> layout_notes(['gpu, clients vmap'], 'cpu, clients chunked by 1', deterministic=False)[0]
+    'goes on as cpu, clients chunked by 1 after gpu, clients vmap: results differ by rounding that grows'
+    """
+    relevant = apart_from_devices if deterministic else str
+    if not before or relevant(before[-1]) == relevant(now):
+        return ()
+    return (f'goes on as {now} after {before[-1]}: results differ by rounding that grows',)
 
 
 def idle_of(

@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import pathlib
-import shutil
-import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from fedjax_fair import plugins, results
 from fedjax_fair.errors import UserError
+from fedjax_fair.foreign import is_writable_text
 from fedjax_fair.options import AUTO
-from fedjax_fair.results import CONFIG, TUNING, holds_run
+from fedjax_fair.results import CONFIG, SUMMARY, holds_run
 from fedjax_fair.training.config import COMPUTE_OPTIONS, Config, text_of_options
+from fedjax_fair.training.output_files import (
+    HERE,
+    NO_RESULTS,
+    add_to_list,
+    check_clear,
+    clear,
+    is_resumable,
+    read_list,
+    write_list,
+)
+from fedjax_fair.training.writer_lock import held_above, is_writer, writing
 
 
-def check_out(out: pathlib.Path, *, resume: bool, overwrite: bool) -> None:
-    """Refuse an output directory that is taken; touches nothing."""
+def check_out(out: pathlib.Path, *, resume: bool, overwrite: bool, runs: Sequence[str] = (HERE,)) -> None:
+    """Refuse an output directory that is taken; touches nothing. ``runs`` are the paths in it that will be written."""
+    if not is_writer():
+        return
+    if not is_writable_text(str(out)):
+        raise UserError(f'`out`={out} is not text in UTF-8; name another `out`')
     try:
-        is_file, taken = out.is_file(), out.is_dir() and any(out.iterdir())
+        is_file, taken = out.is_file(), out.is_dir() and any(path.name not in NO_RESULTS for path in out.iterdir())
     except OSError as error:
         raise UserError(f'`out`={out} cannot be read: {error.strerror or error}') from None
     if is_file:
@@ -27,19 +42,40 @@ def check_out(out: pathlib.Path, *, resume: bool, overwrite: bool) -> None:
         return
     if not (resume or overwrite):
         raise UserError(f'`out`={out} exists; pass `resume`, `overwrite` or another `out`')
-    if not _holds_runs(out):
-        asked = 'resume' if resume else 'overwrite'
-        raise UserError(f'`{asked}`: `out`={out} holds other files and no run ({CONFIG}); name another `out`')
+    if not resume:
+        check_clear(out, runs)
+    elif not is_resumable(out, runs):
+        raise UserError(f'`resume`: `out`={out} holds other files and no run ({CONFIG}); name another `out`')
 
 
-def make_out(out: pathlib.Path, *, resume: bool) -> None:
-    """Make an empty output directory, or keep the one to resume; call :func:`check_out` first."""
+@contextlib.contextmanager
+def claimed(out: pathlib.Path, *, resume: bool, overwrite: bool, runs: Sequence[str] = (HERE,)) -> Iterator[None]:
+    """Check an output directory and be its only writer; enter before data are loaded, which may take long."""
+    check_out(out, resume=resume, overwrite=overwrite, runs=runs)
+    with writing(out):
+        check_out(out, resume=resume, overwrite=overwrite, runs=runs)  # another process may have been faster
+        yield
+
+
+def make_out(out: pathlib.Path, *, resume: bool, runs: Sequence[str] = (HERE,)) -> None:
+    """Make the output directory, delete what is to be overwritten, and write down the runs that begin here.
+
+    Call it in :func:`claimed`. A command that makes several runs names them in advance, and each is written down when
+    it begins.
+    """
+    if not is_writer():
+        return
     try:
-        if out.exists() and not resume:
-            shutil.rmtree(out)
         out.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=out):
-            pass
+        for folder, name in held_above(out):
+            if read_list(folder) is not None:
+                add_to_list(folder, [name])
+        begun = runs if HERE in runs else ()
+        if resume:
+            add_to_list(out, begun)
+        else:
+            clear(out, runs)
+            write_list(out, begun)
     except OSError as error:
         raise UserError(f'`out`={out} cannot be written: {error.strerror or error}') from None
 
@@ -51,6 +87,19 @@ def resumed(config: Config, folder: pathlib.Path) -> Config:
     started = Config.of_run(folder)
     still_open = [name for name in ('last_k', 'score') if getattr(config, name) is None]
     return dataclasses.replace(config, **{name: getattr(started, name) for name in still_open})
+
+
+def as_started(config: Config, points: Sequence[Mapping[str, float]], folders: Sequence[pathlib.Path]) -> Config:
+    """The settings of runs that go on; refuses others than those with which they were started."""
+    config = resumed(config, folders[0])
+    for folder, point in zip(folders, points, strict=True):
+        check_same(config.at(point), folder)
+    return config
+
+
+def is_finished(folders: Sequence[pathlib.Path]) -> bool:
+    """Whether all runs have their summaries."""
+    return all((folder / SUMMARY).exists() for folder in folders)
 
 
 def check_same(config: Config, folder: pathlib.Path) -> None:
@@ -117,9 +166,3 @@ def _check_same_plugins(config: Config, folder: pathlib.Path) -> None:
             raise UserError(f'`resume`: {folder} was started without the plug-in {name}')
         if old[name] != new[name]:
             raise UserError(f'`resume`: the plug-in {name} has changed since {folder} was started')
-
-
-def _holds_runs(out: pathlib.Path) -> bool:
-    places = (CONFIG, f'*/{CONFIG}', f'*/*/{CONFIG}')
-    runs = any(holds_run(path.parent) for pattern in places for path in out.glob(pattern))
-    return runs or (out / TUNING).is_file()

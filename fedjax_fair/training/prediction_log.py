@@ -6,8 +6,12 @@ end of the run joins them in the files that :mod:`fedjax_fair.results.prediction
 
 from __future__ import annotations
 
+import hashlib
+import io
 import pathlib
 import shutil
+import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -15,21 +19,27 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from fedjax_fair.core.evaluate import KEPT
 from fedjax_fair.core.types import Task
 from fedjax_fair.data import Federation
+from fedjax_fair.publishing import make_folder, publish
 from fedjax_fair.results import MODEL_KINDS, SELECTIONS, History, reported
-from fedjax_fair.results.prediction_file import Predictions, records_that_fit, write_predictions
+from fedjax_fair.results.prediction_file import Predictions, file_name, records_that_fit, write_predictions
 from fedjax_fair.training.config import Config
 
 FOLDER = 'evaluated_examples'  # one file per evaluation, until the run ends
 
 
 class Plan(NamedTuple):
-    """What is kept: the ``records`` of the task, the ``rounds`` that are reported (None: the best one) and a note."""
+    """What is kept: the ``records`` of the task, the ``rounds`` that are reported (None: the best one) and a note.
+
+    ``bytes`` is the size of one file before compression.
+    """
 
     records: tuple[str, ...]
     rounds: tuple[int, ...] | None
     note: str
+    bytes: int = 0
 
 
 def evaluation_rounds(config: Config) -> list[int]:
@@ -51,8 +61,10 @@ def plan(config: Config, federation: Federation, task: Task, kinds: Sequence[str
     lengths = federation.tests.mask.sum(1)
     rows = max(int(lengths.sum()), int(lengths[federation.tests.test_of].sum()) if len(kinds) > 1 else 0)
     cells = rows * len(config.seeds) * (1 if rounds is None else len(rounds))
-    names, note = records_that_fit(_numbers(task, federation), cells)
-    return Plan(tuple(record for record, name in task.kept.items() if name in names), rounds, note)
+    numbers = _numbers(task, federation)
+    names, note = records_that_fit(numbers, cells)
+    size = cells * sum(numbers[name][0] * np.dtype(numbers[name][1]).itemsize for name in names)
+    return Plan(tuple(record for record, name in task.kept.items() if name in names), rounds, note, size)
 
 
 def _numbers(task: Task, federation: Federation) -> dict[str, tuple[int, str]]:
@@ -79,14 +91,41 @@ def _compact(task: Task, name: str, values: Any) -> Any:
 
 
 class PredictionLog:
-    """The kept evaluations of one run folder, in which all seeds are run."""
+    """The kept evaluations of one run folder, in which all seeds are run.
 
-    def __init__(self, folder: pathlib.Path, plan: Plan, config: Config, federation: Federation, task: Task, upto: int):
+    ``damage`` tells which of them were lost or changed since the checkpoint. At the end ``note`` says that no file can
+    be made of them.
+    """
+
+    def __init__(
+        self,
+        folder: pathlib.Path,
+        plan: Plan,
+        config: Config,
+        federation: Federation,
+        task: Task,
+        upto: int,
+        checksums: Mapping[str, int] | None = None,
+    ):
+        """Keep what was written up to a round; a file whose checksum has changed since the checkpoint is not used."""
         self.folder, self.plan, self.config, self.federation, self.task = folder, plan, config, federation, task
-        self.parts = folder / FOLDER
-        for path in self.parts.glob('*.npz'):
-            if _round_of(path) > upto:  # a stopped run wrote it after its checkpoint
+        self.parts, self.note = folder / FOLDER, ''
+        found = {path: zlib.crc32(path.read_bytes()) for path in filter(_is_part, self.parts.glob('*.npz'))}
+        known = {path.name: checksum for path, checksum in found.items() if _round_of(path) <= upto}
+        sealed = known if checksums is None else checksums  # older versions have no seals
+        self._checksums = {name: checksum for name, checksum in known.items() if sealed.get(name) == checksum}
+        for path in found:
+            if path.name not in self._checksums:  # a stopped run wrote it after its checkpoint, or it was changed
                 path.unlink()
+        # Where the best evaluation is kept, a run deletes the others itself, also after its checkpoint.
+        lost = [name for name in sealed if name not in self._checksums and (name in known or plan.rounds is not None)]
+        self.damage = [
+            f'{self.parts / name} was lost or changed; what it predicted cannot be reported' for name in lost
+        ]
+
+    def sealed(self) -> dict[str, int]:
+        """Checksums of the files that were written, for a checkpoint."""
+        return dict(self._checksums)
 
     def wants(self, round: int, kind: str) -> bool:
         """Whether an evaluation may be reported."""
@@ -100,7 +139,7 @@ class PredictionLog:
         """Keep one evaluation, ``[S, sets or clients, examples, ...]`` by record; a worse one than the best is not."""
         if not records:
             return
-        self.parts.mkdir(exist_ok=True)
+        make_folder(self.parts)
         mask = self._mask(kind)
         names = {self.task.kept[record]: values for record, values in records.items()}
         rows = {
@@ -108,28 +147,33 @@ class PredictionLog:
             for name, values in names.items()
         }
         path = self.parts / f'{kind}-{round}.npz'
-        with path.with_suffix('.tmp').open('wb') as file:
-            np.savez(file, **rows)  # type: ignore[arg-type]
-        path.with_suffix('.tmp').replace(path)
+        np.savez(content := io.BytesIO(), **rows)  # type: ignore[arg-type]
+        publish(path, content.getbuffer())
+        self._checksums[path.name] = zlib.crc32(content.getbuffer())
         if self.plan.rounds is None:
             best = {history.best(seed)['round'] for seed in self.config.seeds}
             for old in self.parts.glob(f'{kind}-*.npz'):
                 if not MODEL_KINDS[kind].trained and _round_of(old) not in best:
                     old.unlink()
+                    self._checksums.pop(old.name, None)
 
-    def finish(self, kinds: Sequence[str], history: History) -> dict[str, int]:
+    def join(self, kinds: Sequence[str], history: History) -> dict[str, int]:
         """Write one file for every kind of model; returns their sizes in bytes."""
         sizes = {kind: self._write(kind, history) for kind in kinds if self.plan.records}
-        shutil.rmtree(self.parts, ignore_errors=True)
         return {kind: size for kind, size in sizes.items() if size}
 
+    def forget(self) -> None:
+        """Remove the files of single evaluations; only a finished run does not need them."""
+        shutil.rmtree(self.parts, ignore_errors=True)
+
     def _write(self, kind: str, history: History) -> int:
-        """0 where an evaluation is missing: the first part of the run kept none."""
+        """0 where an evaluation is missing: the first part of the run kept none, or its file was lost."""
         rounds = self._reported(kind, history)
         paths = {number: self.parts / f'{kind}-{number}.npz' for number in np.unique(rounds)}
-        if not all(path.exists() for path in paths.values()):
+        files = {number: _arrays(path) for number, path in paths.items()}
+        if lost := [str(number) for number, arrays in files.items() if not arrays]:
+            self.note = f'no {file_name(kind)}: {self.parts} has lost what round {lost[0]} predicted; no intervals'
             return 0
-        files = {number: dict(np.load(path)) for number, path in paths.items()}
         records = {
             name: np.stack([[files[r][name][seed] for r in of_seed] for seed, of_seed in enumerate(rounds)])
             for name in next(iter(files.values()))
@@ -177,16 +221,45 @@ class PredictionLog:
         )
 
 
+def popped(values: dict[str, Any]) -> dict[str, Any]:
+    """Take the records of examples, by their names, out of the metrics."""
+    names = [name for name in values if name.startswith(KEPT)]
+    return {name.removeprefix(KEPT): values.pop(name) for name in names}
+
+
+def _is_part(path: pathlib.Path) -> bool:
+    return path.is_file() and path.stem.rpartition('-')[2].isdecimal()
+
+
+def _arrays(path: pathlib.Path) -> dict[str, np.ndarray]:
+    """Nothing where the file is lost or damaged."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return dict(file)
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error):
+        return {}
+
+
 def _round_of(path: pathlib.Path) -> int:
     return int(path.stem.rpartition('-')[2])
 
 
 def _examples(federation: Federation) -> np.ndarray:
-    """``[sets, M]``: which example of the source it is; where there is no source, its place among all test sets."""
-    shape = np.asarray(federation.tests.mask).shape
-    table = np.arange(shape[0] * shape[1], dtype=np.int64).reshape(shape)
+    """``[sets, M]``: which example of the source it is; where there is no source, a fingerprint of what it holds.
+
+    Generated data of another seed are other examples, and these must not count as the same ones.
+    """
+    mask = np.asarray(federation.tests.mask)
+    table = np.zeros(mask.shape, np.int64)
     if federation.partition is None:
+        for place in np.argwhere(mask):
+            table[tuple(place)] = _fingerprint(np.asarray(federation.tests.x[tuple(place)]))
         return table
     for line, rows in zip(table, federation.partition.tests, strict=True):
         line[: len(rows)] = rows
     return table
+
+
+def _fingerprint(example: np.ndarray) -> int:
+    """A whole number of 62 bits."""
+    return int.from_bytes(hashlib.blake2b(example.tobytes(), digest_size=8).digest()) >> 2

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 from rich.live import Live
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn, TimeRemainingColumn
 
+from fedjax_fair.consoles import plain_column, plain_console
 from fedjax_fair.core.evaluate import MODEL_KINDS
 
 
@@ -32,15 +33,15 @@ class Display:
     """
 
     def __init__(self, title: str, rounds: int, start: int = 0, console: Console | None = None, quiet: bool = False):
-        self._console = console or Console(file=sys.stderr, highlight=False)
+        self._console = console or plain_console(file=sys.stderr)
         self._title, self._rounds, self._start = title, rounds, start
         self._quiet, self._begun, self._note = quiet, time.perf_counter(), ''
         self._fairness = ''
         self._bar = Progress(
-            TextColumn('{task.description}'),
+            plain_column('{task.description}'),
             BarColumn(bar_width=16),
             MofNCompleteColumn(),
-            TextColumn('{task.fields[note]}'),
+            plain_column('{task.fields[note]}'),
             TimeElapsedColumn(),
             TimeRemainingColumn(),
             console=self._console,
@@ -65,7 +66,7 @@ class Display:
 
     def warn(self, text: str) -> None:
         """Print a line even when quiet."""
-        self._console.print(f'{self._title}: {text}', soft_wrap=True, markup=False)
+        self._console.print(f'{self._title}: {text}', soft_wrap=True)
 
     @contextlib.contextmanager
     def compiling(self, what: str) -> Iterator[Clock]:
@@ -103,4 +104,6 @@ def fairness_note(summaries: Sequence[Mapping[str, Any]], kind: str = 'global') 
     """
     means = {key: np.mean([np.nan if s[key] is None else s[key] for s in summaries]) for key in ('avg', 'std', 'worst')}
     numbers = ' '.join(f'{key} {mean:.1%}' if np.isfinite(mean) else f'{key} n/a' for key, mean in means.items())
+    if any(summary.get('loss', 0) is None for summary in summaries):
+        numbers = 'diverged'
     return f'{kind} models: {numbers}' if MODEL_KINDS[kind].own else numbers

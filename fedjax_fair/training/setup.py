@@ -23,13 +23,14 @@ from fedjax_fair.errors import UserError
 from fedjax_fair.methods import make_methods
 from fedjax_fair.metrics import make_task
 from fedjax_fair.models.pretrained import Start
+from fedjax_fair.options import whole_number
 from fedjax_fair.training.checks import checked
 from fedjax_fair.training.config import Config
-from fedjax_fair.training.devices import available_devices, maps_of, placement
+from fedjax_fair.training.devices import available_devices, layout, maps_of, placement
 from fedjax_fair.training.federations import load_federation
 from fedjax_fair.training.grid import check_not_fixed, check_points
 from fedjax_fair.training.network import build_model, starting_weights
-from fedjax_fair.training.notes import idle_notes, idle_of, notes_of
+from fedjax_fair.training.notes import idle_notes, idle_of, notes_of, overruled_notes, platform_notes
 from fedjax_fair.training.program import Lane, Program, make_lanes, make_program
 from fedjax_fair.training.storage import Storage, choose_storage
 
@@ -38,7 +39,8 @@ from fedjax_fair.training.storage import Storage, choose_storage
 class Experiment:
     """A checked experiment: lanes are all points of the grid times all seeds, points slowest.
 
-    ``idle`` are the parts of the recipe without an effect of their own, for every point.
+    ``idle`` are the parts of the recipe without an effect of their own, for every point. ``layout`` says in words how
+    clients and lanes are spread over devices.
     """
 
     config: Config
@@ -53,6 +55,7 @@ class Experiment:
     idle: tuple[tuple[IdlePart, ...], ...]
     notes: tuple[str, ...]
     storage: Storage
+    layout: str
 
     @property
     def headline(self) -> str:
@@ -83,24 +86,25 @@ def prepare(config: Config, points: Sequence[Mapping[str, float]] = ({},)) -> Ex
     config = checked(config)
     methods = make_methods(config.recipe, config.method_options)
     check_points(config, points)
-    available = available_devices(config.devices)
+    available = available_devices(config)
     augment = make_augment(config.augment, config.options_of(*config.tools)) if config.augment else None
     outliers = _outliers(config)
     federation = load_federation(config)
     task = make_task(federation.task, federation.num_classes, config.loss, config.score)
     _check_augment(config, federation, task)
-    model = build_model(config, federation, task)
+    count = len(points) * len(config.seeds)
+    model = build_model(config, federation, task, count)
     start = starting_weights(config, federation, model)
     own = config.options_of(config.sampler).get(config.sampler, {})
     sampler = make_sampler(config.sampler, federation.sizes, config.participation, _schedule(config.schedule), **own)
     cohort = jax.eval_shape(sampler, jax.random.key(0), jnp.int32(0)).shape[0]
-    count = len(points) * len(config.seeds)
-    clients, lanes = maps_of(config, cohort, available, count)
-    factory = _factory(config, federation, model, task, clients, augment, outliers)
+    client_map, lane_map = maps_of(config, cohort, available, count)
+    factory = _factory(config, federation, model, task, client_map, augment, outliers)
     algorithm = factory({})
     check_not_fixed(points, algorithm)
     storage = choose_storage(config.examples, config.rows, federation, algorithm, cohort, count)
-    where, idle = (storage.describe(),) * storage.streams, idle_of(config, points, algorithm, cohort)
+    idle = idle_of(config, points, algorithm, cohort)
+    where = (*overruled_notes(config), *platform_notes(config), *(storage.describe(),) * storage.streams)
     notes = (*notes_of(_local(config, {}), federation, algorithm), *idle_notes(points, idle), *where, *start.notes)
     return Experiment(
         config=config,
@@ -109,12 +113,13 @@ def prepare(config: Config, points: Sequence[Mapping[str, float]] = ({},)) -> Ex
         model=model,
         task=task,
         algorithm=algorithm,
-        program=_program(config, factory, sampler, clients, lanes, start),
+        program=_program(config, factory, sampler, client_map, lane_map, start),
         lanes=make_lanes(points, config.seeds),
         kinds=('global', 'deployed') if personalises(methods) else ('global',),
         idle=idle,
         notes=notes,
         storage=storage,
+        layout=layout(config, client_map, lane_map),
     )
 
 
@@ -142,6 +147,7 @@ def _factory(
             client_map=client_map,
             augment=augment,
             outliers=outliers,
+            eval_batch_size=config.eval_batch_size,
         )
 
     return factory
@@ -149,8 +155,9 @@ def _factory(
 
 def _outliers(config: Config) -> Outliers | None:
     if config.outliers:
-        return make_outliers(config.outliers, config.outlier_share, config.outlier_strength, not config.outliers_once)
-    for name in ('outlier_share', 'outlier_strength', 'outliers_once'):
+        how = {'persistent': not config.outliers_once, 'cumulative': config.outliers_cumulative}
+        return make_outliers(config.outliers, config.outlier_share, config.outlier_strength, **how)
+    for name in ('outlier_share', 'outlier_strength', 'outliers_once', 'outliers_cumulative'):
         if (value := getattr(config, name)) is not None and value is not False:
             raise UserError(f'`{name}`={value} needs `outliers`={" or `outliers`=".join(OUTLIERS)}')
     return None
@@ -176,6 +183,8 @@ def _local(config: Config, hyper: Mapping[str, Any]) -> Local:
         optimizer=config.local_optimizer,
         momentum=hyper.get('momentum', config.momentum),
         weight_decay=hyper.get('weight_decay', config.weight_decay),
+        b1=config.adam_b1,
+        b2=config.adam_b2,
         clip_norm=config.clip_norm,
         keep_optimizer=config.keep_optimizer,
     )
@@ -185,13 +194,13 @@ def _schedule(text: str) -> list[list[int]] | None:
     if not text:
         return None
     try:
-        return [[int(i) for i in row.split(',')] for row in text.split(';')]
+        return [[whole_number(one) for one in row.split(',')] for row in text.split(';')]
     except ValueError:
         raise UserError(f'`schedule`={text!r} must be client ids per round, such as 0,1;2,3') from None
 
 
 def _program(
-    config: Config, factory: Callable, sampler: Sampler, clients: ClientMap, lanes: ClientMap, start: Start
+    config: Config, factory: Callable, sampler: Sampler, client_map: ClientMap, lane_map: ClientMap, start: Start
 ) -> Program:
     steps = [config.eval_every, config.checkpoint_every or config.rounds, config.adapt_every or config.rounds]
     return make_program(
@@ -199,7 +208,7 @@ def _program(
         sampler,
         dropout=config.dropout,
         horizon=min(config.rounds, *steps),
-        lane_map=lanes,
-        placement=placement(clients, lanes),
+        lane_map=lane_map,
+        placement=placement(client_map, lane_map),
         start=start.variables,
     )

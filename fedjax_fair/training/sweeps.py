@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from fedjax_fair.core import client_map
-from fedjax_fair.core.evaluate import MODEL_KINDS
+from fedjax_fair.core.evaluate import MODEL_KINDS, WITHOUT_TRAINING
 from fedjax_fair.core.platform import on_cpu
 from fedjax_fair.core.tree import num_bytes
 from fedjax_fair.core.types import Algorithm, Array
@@ -22,8 +22,6 @@ from fedjax_fair.options import not_one_of
 from fedjax_fair.results import chosen_point, mean_score
 from fedjax_fair.training.grid import grid_points
 from fedjax_fair.training.program import Lane, Program, make_lanes, make_program
-
-KINDS = tuple(kind for kind, about in MODEL_KINDS.items() if not about.trained)
 
 
 class Sweep(NamedTuple):
@@ -118,8 +116,8 @@ def sweep(
 def _check(seeds: Sequence[int], rounds: int, eval_every: int | None, kind: str | None, chunk: int | None) -> None:
     if not len(seeds) or len(set(seeds)) < len(seeds):
         raise UserError(f'`seeds`={list(seeds)} must be one or more different numbers')
-    if kind not in (None, *KINDS):
-        raise UserError(f'`kind`={kind!r} {not_one_of(kind, KINDS)}')
+    if kind not in (None, *WITHOUT_TRAINING):
+        raise UserError(f'`kind`={kind!r} {not_one_of(kind, WITHOUT_TRAINING)}')
     for name, value in {'rounds': rounds, 'eval_every': eval_every, 'chunk': chunk}.items():
         if value is not None and value < 1:
             raise UserError(f'`{name}`={value} must be at least 1')

@@ -13,7 +13,7 @@ import numpy as np
 
 from fedjax_fair.errors import UserError
 from fedjax_fair.methods import make_methods
-from fedjax_fair.options import Search, search, search_among
+from fedjax_fair.options import Search, number, search, search_among
 from fedjax_fair.results import reported
 from fedjax_fair.training.config import Config
 from fedjax_fair.training.grid import swept_options
@@ -49,9 +49,9 @@ def given_spaces(texts: Sequence[str], configs: Sequence[Config]) -> dict[str, S
 def _read_space(text: str, values: str) -> Search:
     try:
         if '..' in values:
-            low, high = map(float, values.split('..'))
+            low, high = map(number, values.split('..'))
             return search(low, high, log=0 < 10 * low <= high)
-        return search_among(*map(float, values.split(',')))
+        return search_among(*map(number, values.split(',')))
     except ValueError:
         raise UserError(
             f'`space`={text} must be written name=LOW..HIGH or name=v1,v2,... with different numbers'

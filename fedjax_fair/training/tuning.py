@@ -11,12 +11,12 @@ from __future__ import annotations
 import dataclasses
 import math
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from fedjax_fair import results
 from fedjax_fair.errors import UserError
-from fedjax_fair.options import at_least, options_of, resolve
+from fedjax_fair.options import at_least, between, options_of, resolve
 from fedjax_fair.training import output
 from fedjax_fair.training.comparison import settings_of
 from fedjax_fair.training.config import Config
@@ -45,7 +45,7 @@ def tune(
     recipes: Sequence[str],
     out: str | pathlib.Path,
     *,
-    budget: Annotated[int, 'trials of every recipe; the first has the settings as given', at_least(2)] = 16,
+    budget: Annotated[int, 'trials of every recipe; the first has the settings as given', between(2, 10**5)] = 16,
     objective: Annotated[
         Literal['mean', 'worst'],
         'the validation score that judges a trial: the mean over clients, or the worst group or client',
@@ -56,7 +56,7 @@ def tune(
     space: Annotated[
         tuple[str, ...], 'what is searched instead: name=LOW..HIGH or name=v1,v2,... such as lr=0.001..0.1; repeatable'
     ] = (),
-    seeds_per_trial: Annotated[int, 'seeds of every trial; none of them is one of `seeds`', at_least(1)] = 1,
+    seeds_per_trial: Annotated[int, 'seeds of every trial; none of them is one of `seeds`', between(1, 10**4)] = 1,
     search_seed: Annotated[int, 'seed of the points that are tried', at_least(0)] = 0,
     resume: bool = False,
     overwrite: bool = False,
@@ -75,21 +75,30 @@ def tune(
     space = (space,) if isinstance(space, str) else tuple(space)
     given = resolve('tune', options, given | {'search_seed': search_seed, 'space': space})
     plan, out = make_plan(config, recipes, **given), pathlib.Path(out)
-    output.check_out(out, resume=resume, overwrite=overwrite)
-    if resume:
-        _check_same_plan(plan, out)
-    experiments = {recipe: plan.experiment(recipe, plan.points[recipe], plan.rungs[0]) for recipe in recipes}
-    output.make_out(out, resume=resume)
+    how: dict[str, Any] = {'resume': resume, 'overwrite': overwrite}
+    places = [pathlib.Path(FINAL, recipe) for recipe in recipes]
+    runs = [f'{TRIALS}/{recipe}' for recipe in recipes]
+    runs += [path.as_posix() for final in places for path in (final, tuned_folder(final))]
+    with output.claimed(out, **how, runs=runs):
+        if resume:
+            _check_same_plan(plan, out)
+        experiments = {recipe: plan.experiment(recipe, plan.points[recipe], plan.rungs[0]) for recipe in recipes}
+        output.make_out(out, resume=resume, runs=runs)
+        return _tuned(plan, experiments, out, how | {'quiet': quiet})
+
+
+def _tuned(plan: Plan, experiments: dict[str, Experiment], out: pathlib.Path, how: Mapping[str, Any]) -> dict[str, Any]:
+    """Run all trials, then the settings as given and as tuned."""
     record = plan.record()
-    for recipe in recipes:  # an experiment that is done is let go
+    for recipe in list(experiments):  # an experiment that is done is let go
         results.write_json(out / results.TUNING, record)
-        record['recipes'][recipe] |= _searched(plan, recipe, experiments.pop(recipe), out, resume=resume, quiet=quiet)
+        record['recipes'][recipe] |= _searched(plan, recipe, experiments.pop(recipe), out, how)
     results.write_json(out / results.TUNING, record)
     for recipe, found in record['recipes'].items():
         settings, folder = plan.configs[recipe], out / FINAL / recipe
-        run(settings, folder, resume=resume, quiet=quiet)
+        run(settings, folder, **how)
         tuned = settings.at(found['trials'][found['chosen']]['point'])
-        run(tuned, tuned_folder(folder), resume=resume, quiet=quiet, facts=CHOSEN_ON_VALIDATION)
+        run(tuned, tuned_folder(folder), **how, facts=CHOSEN_ON_VALIDATION)
     return record
 
 
@@ -175,7 +184,7 @@ def _check_same_plan(plan: Plan, out: pathlib.Path) -> None:
 
 
 def _searched(
-    plan: Plan, recipe: str, experiment: Experiment, out: pathlib.Path, *, resume: bool, quiet: bool
+    plan: Plan, recipe: str, experiment: Experiment, out: pathlib.Path, how: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Run the trials of one recipe, rung by rung; returns what tuning.json says of them."""
     scores: list[dict[str, float | None]] = [{} for _ in plan.points[recipe]]
@@ -185,7 +194,7 @@ def _searched(
         own = [plan.points[recipe][number] for number in alive]
         if rung is not plan.rungs[0]:
             experiment = plan.experiment(recipe, own, rung)
-        found, examples = _run_trials(experiment, out / TRIALS / recipe / f'rounds={rung.rounds}', plan, resume, quiet)
+        found, examples = _run_trials(experiment, out / TRIALS / recipe / f'rounds={rung.rounds}', plan, how)
         for number, score in zip(alive, found, strict=True):
             scores[number][str(rung.rounds)] = score
         trained += examples
@@ -195,7 +204,7 @@ def _searched(
 
 
 def _run_trials(
-    experiment: Experiment, folder: pathlib.Path, plan: Plan, resume: bool, quiet: bool
+    experiment: Experiment, folder: pathlib.Path, plan: Plan, how: Mapping[str, Any]
 ) -> tuple[list[float | None], float]:
     """The validation scores of the points of an experiment, and how many examples they were trained on.
 
@@ -208,7 +217,7 @@ def _run_trials(
     for start in range(0, len(points), size):
         part = experiment.at(points[start : start + size])
         place = folder if size == len(points) else folder / f'part={start // size + 1}'
-        summaries = run(part, place, resume=resume, quiet=quiet, facts=SCORED_ON_VALIDATION)
+        summaries = run(part, place, **how, facts=SCORED_ON_VALIDATION)
         trained += sum(summary['examples_trained'] for summary in summaries)
         scores += [_score(experiment.config, place / results.point_name(point), plan) for point in part.points]
     return scores, trained

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fedjax_fair.publishing import published
 from fedjax_fair.viz.style import OUTLINE
 
 if TYPE_CHECKING:
@@ -25,7 +26,8 @@ def new_figure(width: float, height: float) -> Figure:
 
 def save(figure: Figure, path: str | os.PathLike, dpi: int = 120) -> pathlib.Path:
     """Write a PNG, whatever the name of the file."""
-    figure.savefig(path, format='png', dpi=dpi, facecolor='white', metadata={'Software': None})
+    with published(path) as draft:
+        figure.savefig(draft, format='png', dpi=dpi, facecolor='white', metadata={'Software': None})
     return pathlib.Path(path)
 
 

@@ -10,9 +10,10 @@ from scipy.special import fdtri
 
 from fedjax_fair import stats
 from fedjax_fair.results import Run, score_of
+from fedjax_fair.results.chance import headline_chances
 from fedjax_fair.results.findings import Findings, findings
 from fedjax_fair.results.measures import POINTS
-from fedjax_fair.stats.front import ellipse
+from fedjax_fair.stats.pareto_front import ellipse
 from fedjax_fair.viz import style
 from fedjax_fair.viz.canvas import new_figure
 
@@ -32,8 +33,8 @@ def fairness_plane(runs: Sequence[Run], found: Findings | None = None) -> Figure
     """
     found = found or findings(runs)
     with style.styled():
-        figure, (ax,) = style.grid(1, 1)
-        figure.set_size_inches(5.6, 4.6)
+        figure = new_figure(*style.ONE)
+        ax = figure.subplots()
         places = {place: spot for place in range(len(found.runs)) if (spot := _spot(found, place)) is not None}
         for place, spot in places.items():
             ax.plot(*spot, **_point_style(place), zorder=3)
@@ -46,7 +47,9 @@ def fairness_plane(runs: Sequence[Run], found: Findings | None = None) -> Figure
             front = front[np.argsort(front[:, 0])]
             ax.plot(front[:, 0], front[:, 1], ':', drawstyle='steps-pre', color=style.FAINT, zorder=1)
         ax.margins(0.12)
-        score, over = score_of(found.runs), found.over.removesuffix('s')
+        style.only_possible(ax, 'xy')
+        style.chance_lines(ax, headline_chances(found.runs, found.metric))
+        score, over = found.score, found.over.removesuffix('s')
         ax.set(xlabel=f'worst {over}: {score} (%)  ·  fairer to the right', ylabel=f'AVG {score} (%)')
         ax.set_title('better is up and right ↗', color=style.SOFT, fontsize=9, fontweight='normal')
         shares = _shares(found)
@@ -98,17 +101,21 @@ def client_distribution(runs: Sequence[Run], kind: str | None = None, found: Fin
     shown = [(run, result) for run in runs if (result := run.result(kind)) is not None]
     groups = list(dict.fromkeys(group for run, _ in shown for group in run.groups))
     groups = groups if len(groups) <= len(style.PALETTE) else []
+    metric = None if found is None else found.metric
     with style.styled():
         figure = new_figure(6.2, 1.1 + 0.62 * len(shown))
         ax = figure.subplots()
         for row, (run, result) in enumerate(shown):
             score = 100 * np.array(result[f'client_{run.score}']['mean'], np.float64)
+            if metric is not None:
+                score = client_scores(found, run, len(score))
             errors = client_errors(found, run, len(score)) if kind in (None, run.headline) else None
             _client_row(ax, row, score, _client_colours(run, groups, len(score)), errors)
         about = f' of the {kind} model' if kind else ''
-        ax.set(xlabel=f'client {score_of(runs)}{about} (%)', ylim=(len(shown) - 0.45, -0.55))
+        ax.set(xlabel=f'client {score_of(runs, metric)}{about} (%)', ylim=(len(shown) - 0.45, -0.55))
         ax.set_yticks(range(len(shown)), [style.wrapped(run.label) for run, _ in shown])
         ax.grid(False, axis='y')
+        style.chance_lines(ax, headline_chances([run for run, _ in shown], metric), across=True)
         handles = [style.handle(color=style.colour(k), marker='o', linestyle='none') for k in range(len(groups))]
         style.legend_below(figure, handles, groups)
         return figure
@@ -116,15 +123,30 @@ def client_distribution(runs: Sequence[Run], kind: str | None = None, found: Fin
 
 def client_errors(found: Findings | None, run: Run, count: int) -> np.ndarray | None:
     """``sqrt(v)`` of every client, in points, NaN where unknown: what the choice of its test patients causes."""
-    if found is None or found.comparison is None or count > MOST_BARS or len(run.units) > 1:
-        return None
-    labels = [found.runs[place].label for place in found.places]
-    if run.label not in labels:
+    place = _compared_place(found, run)
+    if found is None or found.comparison is None or place is None or count > MOST_BARS:
         return None
     sample = found.comparison.clients.sample
     errors = np.full(count, np.nan)
-    errors[sample.kept] = POINTS * np.sqrt(sample.variances[labels.index(run.label)].mean(0))
+    errors[sample.kept] = POINTS * np.sqrt(sample.variances[place].mean(0))
     return errors
+
+
+def client_scores(found: Findings | None, run: Run, count: int) -> np.ndarray:
+    """The score of every client that ``found`` is about, in percent: the mean over seeds, NaN where unknown."""
+    scores, place = np.full(count, np.nan), _compared_place(found, run)
+    if found is not None and found.comparison is not None and place is not None:
+        sample = found.comparison.clients.sample
+        scores[sample.kept] = POINTS * sample.scores[place].mean(0)
+    return scores
+
+
+def _compared_place(found: Findings | None, run: Run) -> int | None:
+    """The place of a run among those that are compared; several data seeds have other clients each."""
+    if found is None or found.comparison is None or len(run.units) > 1:
+        return None
+    labels = [found.runs[place].label for place in found.places]
+    return labels.index(run.label) if run.label in labels else None
 
 
 def _client_row(

@@ -13,8 +13,8 @@ from fedjax_fair.data.federation_overview import (
     class_counts,
     class_flags,
     class_names_of,
-    federation_flags,
     group_names,
+    labels_of,
 )
 from fedjax_fair.data.pool import Pool
 from fedjax_fair.data.pool_overview import SIDES, class_names
@@ -89,9 +89,9 @@ def contact_sheet(federation: Federation, path: str | os.PathLike, per_class: in
     groups = federation.groups or ('all clients',)
     rows = [_rows(federation, g) for g in range(len(groups))]
     masks = federation.y if federation.y.ndim == 3 else None
-    draw_sheet(
-        path, federation.x, federation_flags(federation), rows, groups, class_names_of(federation), per_class, masks
-    )
+    names = class_names_of(federation)
+    flags = class_flags(labels_of(federation), min(SHOWN_CLASSES, len(names)))
+    draw_sheet(path, federation.x, flags, rows, groups, names, per_class, masks)
 
 
 def draw_sheet(
@@ -106,8 +106,8 @@ def draw_sheet(
 ) -> None:
     """Draw images of every class among the rows of every group, ``per_class`` rows of them, outlined by their masks.
 
-    ``flags[T, classes]`` says which classes an image has. Only the first classes and groups are drawn; where there
-    are few classes, each has several columns.
+    ``flags[T, classes]`` says which of the first classes an image has. Only the first classes and groups are drawn;
+    where there are few classes, each has several columns.
     """
     classes, shown = min(SHOWN_CLASSES, len(class_names)), min(SHOWN_GROUPS, len(groups))
     across = max(1, WIDE // classes)
@@ -164,4 +164,5 @@ def pool_sheet(pool: Pool, path: str | os.PathLike) -> None:
     rows = [order[side[order] == g] for g in range(len(rows_of))]
     names = class_names(pool)
     masks = pool.masks if pool.task == 'segmentation' else None
-    draw_sheet(path, pool.x, class_flags(pool.y, len(names)), rows, rows_of, names, per_class, masks)
+    flags = class_flags(pool.y, min(SHOWN_CLASSES, len(names)))
+    draw_sheet(path, pool.x, flags, rows, rows_of, names, per_class, masks)

@@ -10,7 +10,9 @@ import numpy as np
 from scipy.special import stdtrit
 
 from fedjax_fair.results import Run, score_of, series
+from fedjax_fair.results.chance import headline_chances
 from fedjax_fair.viz import style
+from fedjax_fair.viz.canvas import new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,6 +46,8 @@ def accuracy_over_rounds(runs: Sequence[Run]) -> Figure:
             _lines(ax, runs, pick, scale=100)
             ax.set(title=title, xlabel='round', ylabel=f'{score_of(runs)} (%)' if place % columns == 0 else '')
             ax.tick_params(labelbottom=True)
+        style.only_possible(axes[0])  # after all lines: panels share their limits
+        style.chance_lines(axes[0], headline_chances(runs))
         style.legend_below(figure, *_run_handles(runs))
         return figure
 
@@ -54,7 +58,8 @@ def training_loss(runs: Sequence[Run]) -> Figure:
     The axis is logarithmic when the losses span more than two decades.
     """
     with style.styled():
-        figure, (ax,) = style.grid(1, 1)
+        figure = new_figure(*style.ONE)
+        ax = figure.subplots()
         means = _lines(ax, runs, lambda run, line: line.get('train_loss'))
         ax.set(xlabel='round', ylabel='training loss')
         seen = np.concatenate([mean[np.isfinite(mean)] for mean in means])

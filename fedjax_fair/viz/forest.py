@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from fedjax_fair.results.findings import Findings
-from fedjax_fair.results.measures import Difference
+from fedjax_fair.results.measures import NO_SPREAD, Difference
 from fedjax_fair.stats.verdicts import BETTER, NO_DIFFERENCE, SLIGHTLY_BETTER, SLIGHTLY_WORSE, WORSE
 from fedjax_fair.viz import style
 from fedjax_fair.viz.canvas import new_figure
@@ -22,11 +22,12 @@ LEGEND = {UP: 'better', DOWN: 'worse', SAME: 'no difference above the margin', O
 def forest(found: Findings, key: str = 'avg') -> Figure:
     """Differences with the baseline in one statistic: a point, a thick 90 % and a thin 95 % bar for every recipe.
 
-    The band is the margin. The bars on the right show which share of the variance seeds cause (dark) and which the test
-    patients (light): more seeds shrink the former alone.
+    The band is the margin. The bars on the right show which share of the variance seeds cause (left part) and which
+    the test patients (right part): more seeds shrink the former alone. Recipes that have
+    no spread beyond the noise of tests are left out of that of spreads.
     """
     measure = found.measures[key]
-    rows = [(run.label, one) for run, one in zip(found.runs, measure.differences, strict=True) if one is not None]
+    rows = [(run.label, one) for run, one in zip(found.runs, measure.differences, strict=True) if is_drawn(one)]
     with style.styled():
         figure = new_figure(5.6, 1.5 + 0.36 * max(1, len(rows)))
         ax, shares = figure.subplots(1, 2, sharey=True, width_ratios=[6, 1])
@@ -49,6 +50,11 @@ def forest(found: Findings, key: str = 'avg') -> Figure:
         handles = [style.handle(color=colour, marker='o', linestyle='-') for colour in seen]
         style.legend_below(figure, handles, [LEGEND[colour] for colour in seen])
         return figure
+
+
+def is_drawn(difference: Difference | None) -> TypeGuard[Difference]:
+    """Whether there is a difference to draw: that of two spreads of 0 is noise."""
+    return difference is not None and difference.verdict != NO_SPREAD
 
 
 def colour_of(difference: Difference) -> str:

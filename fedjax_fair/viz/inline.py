@@ -16,6 +16,13 @@ VARIABLES = {
     'ink': style.INK, 'soft': style.SOFT, 'faint': style.FAINT, 'line': style.GRID, 'band': style.BAND,
     'box': style.BOX_FACE, 'card': '#ffffff', **{f'c{place}': colour for place, colour in enumerate(style.PALETTE)},
 }  # fmt: skip
+# Colours of a light and of a dark page; the light ones are those of the figures.
+LIGHT = {**VARIABLES, 'page': '#f5f7fa', 'warn': '#fff8ec', 'hover': '#f5f9fc'}
+DARK = {
+    'ink': '#e6e9ee', 'soft': '#a7b0bb', 'faint': '#77818d', 'line': '#363d46', 'band': '#2b323a', 'box': '#2a3037',
+    'card': '#1d2228', 'c0': '#58b2ea', 'c1': '#ff8f45', 'c2': '#35cfa0', 'c3': '#e6a3c9', 'c4': '#9bd5f7',
+    'c5': '#ffc356', 'c6': '#b4b4b4', 'page': '#14181c', 'warn': '#3a2f1c', 'hover': '#262d35',
+}  # fmt: skip
 _OF_COLOUR = {colour.lower(): f'var(--{name})' for name, colour in VARIABLES.items()}
 
 

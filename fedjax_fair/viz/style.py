@@ -21,6 +21,8 @@ MARKERS = ('o', 's', '^', 'D', 'v', 'p', '<', '>', 'h')
 INK, SOFT, FAINT, GRID = '#1f2933', '#616e7c', '#9aa5b1', '#e4e7eb'
 BAND, BOX_FACE = '#eef2f6', '#f1f4f8'  # behind a margin, inside boxes
 LABEL_WIDTH = 20  # characters of a line of a name
+ONE = (5.6, 4.2)  # inches of a figure with one panel: a half of the page
+EDGE = 1.5  # percent beyond 0 and 100 that leave room for a marker
 OUTLINE = '#ffd60a'  # of what a mask marks in an image
 
 _THIN = {'color': FAINT, 'linewidth': 1.1}
@@ -145,3 +147,31 @@ def wrapped(label: str) -> str:
             else:
                 lines.append(piece.lstrip())
     return '\n'.join(lines)
+
+
+def only_possible(ax: Axes, names: str = 'y') -> None:
+    """Cut axes of percentages (``'x'``, ``'y'`` or ``'xy'``) at 0 and 100: no score lies beyond, wide intervals do."""
+    for name in names:
+        low, high = getattr(ax, f'get_{name}lim')()
+        getattr(ax, f'set_{name}lim')(max(low, -EDGE), min(high, 100 + EDGE))
+
+
+def chance_lines(ax: Axes, levels: Sequence[float], across: bool = False) -> None:
+    """Mark the AVG of models that learned nothing, in percent; a level outside of the axis is told at its lower end.
+
+    ``across`` is for scores on the horizontal axis. The limits of the axis stay as they are.
+    """
+    if not levels:
+        return
+    low, high = ax.get_xlim() if across else ax.get_ylim()
+    inside = [level for level in levels if low <= level <= high]
+    for level in inside:
+        (ax.axvline if across else ax.axhline)(level, color=FAINT, linestyle='--', linewidth=1, zorder=0)
+    (ax.set_xlim if across else ax.set_ylim)(low, high)
+    words = 'chance ' + ', '.join(f'{level:.1f} %' for level in levels) + ('' if inside else ' lies outside')
+    spot = (max(inside, default=low), 1.0)
+    look: dict[str, Any] = {'fontsize': 7.5, 'color': SOFT, 'va': 'bottom'}
+    if across:
+        ax.text(*spot, words, transform=ax.get_xaxis_transform(), ha='left', **look)
+    else:
+        ax.text(*spot[::-1], words, transform=ax.get_yaxis_transform(), ha='right', **look)

@@ -15,6 +15,7 @@ import pytest
 from fedjax_fair import results
 from fedjax_fair.cli import main
 from fedjax_fair.data import data_options, scenario_names
+from fedjax_fair.interruption import Terminated
 from fedjax_fair.methods import RECIPES, defaults
 from fedjax_fair.models import MODELS
 from fedjax_fair.training import Config, Interrupted, comparison, loop
@@ -136,6 +137,20 @@ def test_report_keeps_order_baseline_and_margin_until_told_otherwise(compared, c
     assert command('report', f'--out={out}', '--baseline=fedavg', '--margin=1').out == found.out
 
 
+def test_tables_and_verdicts_may_be_about_another_score(compared, command):
+    out, found = compared
+    again = command('report', f'--out={out}', '--metric=balanced_accuracy')
+    assert again.code == 0 and 'numbers are of balanced accuracy' in again.out
+    assert json.loads((out / 'table.json').read_text())['scenarios'][0]['score'] == 'balanced_accuracy'
+    assert command('report', f'--out={out}').out == again.out  # until told otherwise
+    runs = [str(out / name) for name in ('fedprox', 'fedavg')]
+    assert 'Numbers are of AUC' in command('verdict', *runs, '--metric=auc').out
+    wrong = command('report', f'--out={out}', '--metric=dice')
+    told = '--metric=dice is not one of accuracy, balanced_accuracy, auc, which these runs kept predictions for'
+    assert wrong.code == 2 and told in wrong.err and wrong.err.count('\n') == 1
+    assert command('report', f'--out={out}', '--metric=accuracy').out == found.out
+
+
 def test_verdict_is_one_paragraph_or_json(compared, command, tmp_path):
     out, _ = compared
     runs = [str(out / name) for name in ('fedprox', 'fedavg')]
@@ -167,14 +182,22 @@ def test_sweep_writes_a_directory_per_point_and_one_report(command, toy, tmp_pat
     assert 'fedprox.mu=1,lr=0.1' in (out / 'report.html').read_text()
 
 
-@pytest.mark.parametrize('stop', [Interrupted('stopped after round 3; go on with --resume'), KeyboardInterrupt()])
-def test_interruption_is_told_and_exits_130(command, toy, tmp_path, monkeypatch, stop):
+@pytest.mark.parametrize(
+    ('stop', 'code'),
+    [
+        (Interrupted('stopped after round 3; go on with --resume'), 130),
+        (Interrupted('stopped after round 3; go on with --resume', signal.SIGTERM), 75),
+        (KeyboardInterrupt(), 130),
+        (Terminated(), 75),
+    ],
+)
+def test_interruption_is_told_and_has_its_exit_code(command, toy, tmp_path, monkeypatch, stop, code):
     def interrupted(*args, **kwargs):
         raise stop
 
     monkeypatch.setattr(main, 'train', interrupted)
     found = command('run', *toy, f'--out={tmp_path / "out"}')
-    assert found.code == 130 and found.err.count('\n') == 1 and '--resume' in found.err
+    assert found.code == code and found.err.count('\n') == 1 and '--resume' in found.err
 
 
 def test_list_names_everything(command):
@@ -264,8 +287,9 @@ def test_usage(monkeypatch, capsys, words, code):
     assert left.value.code == code and all(f'\n  {name} ' in shown for name in main.COMMANDS)
 
 
-def test_ctrl_c_in_a_real_process(toy, tmp_path):
-    """Ctrl-C, a checkpoint, exit code 130, a hint; no chatter of libraries on the way."""
+@pytest.mark.parametrize(('signum', 'code'), [(signal.SIGINT, 130), (signal.SIGTERM, 75)])
+def test_signals_in_a_real_process(toy, tmp_path, signum, code):
+    """Ctrl-C or SIGTERM, a checkpoint, an exit code, a hint; no chatter of libraries on the way."""
     program = shutil.which('fedjax-fair') or str(pathlib.Path(sys.executable).parent / 'fedjax-fair')
     words = [*toy[:-1], '--rounds=1000000', '--eval_every=100', f'--out={tmp_path / "out"}']
     environment = {**os.environ, 'JAX_PLATFORMS': 'cpu', 'MPLBACKEND': 'agg'}
@@ -274,10 +298,10 @@ def test_ctrl_c_in_a_real_process(toy, tmp_path):
     for line in process.stderr:
         seen.append(line)
         if ' round 100/' in line:
-            process.send_signal(signal.SIGINT)
+            process.send_signal(signum)
             break
     seen += process.stderr.readlines()
-    assert process.wait(60) == 130
+    assert process.wait(60) == code
     assert re.fullmatch(
         r'fedjax-fair: stopped after round \d+ of 1000000; checkpoint in .*/checkpoints; '
         r'go on with the same command and --resume\n',

@@ -52,6 +52,9 @@ def test_data_is_a_command_of_the_usage(monkeypatch, capsys):
         (['inspect', 'npz:a.npz', '--lr=1'], "data inspect: Unknown command line flag 'lr'"),
         (['partition', 'gaussian_toy_1', '--num_clients=two'], '--num_clients=two'),
         (['partition', 'digits_common', '--alpha=0'], '--alpha=0.0 must be above 0'),
+        (['partition', 'gaussian_toy_1', '--out=/'], '--out=/: nothing is written into the root of the file system'),
+        (['partition', 'npz:no', '--out=/tmp/../p.json'], '--out=/tmp/../p.json: nothing is written into the root'),
+        (['inspect', 'npz:no', '--out=/a.png'], '--out=/a.png: nothing is written into the root'),
     ],
 )
 def test_mistakes_are_one_line(monkeypatch, capsys, words, told):

@@ -125,7 +125,7 @@ def test_texts_become_values_and_unknown_options_of_data_are_refused():
     [
         ('a.json', '{', 'is not valid JSON'),
         ('a.json', '[1]', 'must hold a JSON object'),
-        ('a.json', '{"hyper": 3}', 'must hold a JSON object'),
+        ('a.json', '{"hyper": 3}', "setting 'hyper' must be an object of options, is 3"),
         ('a.json', '{"learning_rate": 0.1}', "unknown setting 'learning_rate'; known: recipe, scenario"),
         ('a.flags', '--config=b.flags', 'cannot stand in a file of flags'),
         ('a.flags', '--lrr=3', "Unknown command line flag 'lrr'"),

@@ -53,6 +53,18 @@ def test_flip_mirrors_half_of_the_examples():
     assert abs(flipped.mean() - 0.5) < 4 * 0.5 / np.sqrt(len(x))
 
 
+@pytest.mark.parametrize(('shape', 'count'), [((6, 6), 8), ((7, 6), 4)])
+def test_symmetries_are_all_that_keep_the_shape(shape, count):
+    """All turns and mirrorings of a square; a rectangle has half turns and mirrorings. Each is as likely."""
+    image = IMAGES[0, : shape[0], : shape[1]]
+    turned = [np.rot90(image, turns) for turns in range(4)]
+    known = {one.tobytes() for square in turned for one in (square, square[:, ::-1]) if one.shape == image.shape}
+    drawn = np.asarray(make_augment('symmetries')(KEY, jnp.broadcast_to(image, (800, *image.shape))))
+    seen = [one.tobytes() for one in drawn]
+    assert set(seen) == known and len(known) == count
+    assert all(abs(seen.count(one) - 800 / count) < 5 * np.sqrt(800 / count) for one in known)
+
+
 def numpy_warp(image, angle, shift):
     """Pixel by pixel: undo the shift, undo the turn, take the nearest pixel or zero."""
     height, width, _ = image.shape

@@ -22,13 +22,17 @@ def algorithm(outliers):
     )
 
 
-def seen_by_clients(outliers, number=0, seed=1):
-    """Every client's whole training set as it sees it in a round, ``[clients, M, D]``, by the engine's own reading."""
+def seen_by_clients(outliers, number=0, seed=1, times=0):
+    """Every client's whole training set as it sees it in a round, ``[clients, M, D]``, by the engine's own reading.
+
+    Each took part in ``times`` rounds before.
+    """
     chosen = algorithm(outliers)
     state = chosen.init(jax.random.key(0))._replace(round=jnp.asarray(number, jnp.int32))
 
     def look(ctx):
-        data = ctx.spec.with_outliers(ctx.data, jax.random.fold_in(jax.random.key(seed), number + 100 * ctx.id), ctx.id)
+        key = jax.random.fold_in(jax.random.key(seed), number + 100 * ctx.id)
+        data = ctx.spec.with_outliers(ctx.data, key, ctx.id, jnp.asarray(times))
         return ctx.spec.read(data, jnp.arange(data.index.shape[0]))[0]
 
     return np.asarray(chosen.measure(state, FEDERATION.cohort(range(5)), look))
@@ -54,6 +58,29 @@ def test_persistent_ones_change_with_the_round_and_others_stay():
     assert_same(first, marked(seen_by_clients(MARK, 0)))
     once = MARK._replace(persistent=False)
     assert_same(seen_by_clients(once, 0), seen_by_clients(once, 1, seed=5))
+
+
+def test_cumulative_ones_spoil_what_the_round_before_has_left():
+    """What was spoiled stays so, and what two rounds spoil is in the third once and twice as well."""
+    adding = Outliers(lambda key, x: x + 1000.0, 0.3, cumulative=True)
+    seen = [seen_by_clients(adding, number=times, seed=times, times=times) for times in range(4)]
+    counts = [np.round((now - seen_by_clients(None)) / 1000)[..., 0] for now in seen]
+    for client, size in enumerate(SIZES[:5]):
+        for times, own in enumerate(counts):
+            assert own[client, :size].sum() == (times + 1) * round(0.3 * size)
+            assert (own[client, :size] >= counts[max(0, times - 1)][client, :size]).all()
+    assert max(own.max() for own in counts) > 1  # some are hit again
+    assert_same(seen[2], seen_by_clients(adding, number=9, seed=9, times=2))  # whatever the round and the seed
+
+
+def test_rounds_count_how_often_a_client_took_part():
+    """A client that is new sees what it would see in the first round, whichever round it is; others see more."""
+    chosen = algorithm(Outliers(lambda key, x: x + 1000.0, 1.0, cumulative=True))
+    state, cohort = chosen.init(jax.random.key(0)), FEDERATION.cohort(range(2))
+    state = state._replace(seen=state.seen.at[1].set(2))
+    found = chosen.measure(state, cohort, lambda ctx: ctx.spec.read(ctx.data, jnp.arange(1))[0][0, 0])
+    clean = FEDERATION.x[FEDERATION.index[:2, 0], 0]
+    np.testing.assert_allclose(np.asarray(found)[:2] - clean, [1000, 3000], rtol=1e-4)
 
 
 def test_training_sees_them_and_tests_do_not():
@@ -92,6 +119,11 @@ def test_gaussian_noise_is_added_to_every_value_and_not_cut_off():
         ({'outliers': 'pixels', 'outlier_share': 1.5}, 'outlier_share=1.5 must be at least 0 and at most 1'),
         ({'outlier_share': 0.5}, 'outlier_share=0.5 needs outliers=pixels or outliers=gaussian'),
         ({'outliers': 'pixels', 'outlier_strength': -1.0}, 'outlier_strength=-1.0 must be at least 0'),
+        ({'outliers_cumulative': True}, 'outliers_cumulative=True needs outliers=pixels or outliers=gaussian'),
+        (
+            {'outliers': 'pixels', 'outliers_once': True, 'outliers_cumulative': True},
+            'outliers_once=True and outliers_cumulative=True contradict each other',
+        ),
     ],
 )
 def test_mistakes(options, message):

@@ -147,6 +147,28 @@ def cut_tests(test_labels):
     return partition.tests_by_class(LABELS, partition.k_classes(LABELS, 20, 2, 0), test_labels, 0)
 
 
+def test_so_many_examples_of_each_class_are_kept_of_the_shards():
+    whole, few = (partition.k_classes(LABELS, 20, 2, 0, size) for size in (None, 7))
+    for client, own in zip(whole, few, strict=True):
+        assert np.isin(own, client).all()
+        assert np.unique(LABELS[own], return_counts=True)[1].tolist() == [7, 7]
+
+
+def test_fixed_classes_go_round():
+    clients = partition.k_classes(LABELS, 12, 3, 0, fixed=True)
+    held = [np.unique(LABELS[client]).tolist() for client in clients]
+    assert held[:5] == [[0, 1, 2], [3, 4, 5], [6, 7, 8], [0, 1, 9], [2, 3, 4]]
+    assert held[10] == held[0] and len(np.unique(np.concatenate(clients))) == len(LABELS)
+
+
+def test_whole_tests_are_all_test_examples_of_a_clients_classes():
+    test_labels = np.random.default_rng(8).integers(10, size=500)
+    clients = partition.k_classes(LABELS, 20, 2, 0)
+    for client, own in zip(clients, partition.whole_tests(LABELS, clients, test_labels), strict=True):
+        held = np.unique(LABELS[client])
+        np.testing.assert_array_equal(own, np.flatnonzero((test_labels == held[0]) | (test_labels == held[1])))
+
+
 def test_matched_tests_have_the_mix_of_the_training_examples():
     clients = partition.dirichlet(LABELS, 6, 0.5, 0)
     test_labels = np.repeat(np.arange(10), 500)
@@ -210,6 +232,8 @@ def test_truncate_makes_sizes_equal_and_keeps_owners():
             'classes_per_client=11 must be between 1 and the 10 classes present',
         ),
         (lambda: partition.k_classes(LABELS, 5, 0, 0), 'classes_per_client=0 must'),
+        (lambda: partition.k_classes(LABELS, 5, 11, 0, fixed=True), 'classes_per_client=11 must'),
+        (lambda: partition.k_classes(np.arange(10).repeat(9), 20, 2, 0, size=3), 'examples_per_class=3: 4 clients'),
         (lambda: partition.k_classes(np.arange(10).repeat(3), 20, 2, 0), 'take fewer clients'),
         (lambda: cut_tests(np.arange(10)), '1 test examples'),
         (lambda: partition.by_domain(DOMAIN, 0, 0), 'clients_per_domain=0 must be at least 1'),

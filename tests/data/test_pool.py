@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fedjax_fair.data.pool import Pool, kept_tests, stratified_split
+from fedjax_fair.data.pool import Pool, kept_tests, kept_training, stratified_split
 
 
 def test_every_class_of_every_group_gives_a_fifth():
@@ -48,3 +48,14 @@ def test_each_group_keeps_so_many_tests():
     assert kept_tests(pool, None, 0) is held
     with pytest.raises(ValueError, match='test_size=0 must be at least 1'):
         kept_tests(pool, 0, 0)
+
+
+def test_each_group_keeps_so_many_training_examples():
+    held = np.tile([True, False, False], 20)
+    group = np.repeat([0, 1], [45, 15]).astype(np.int32)
+    pool = Pool(np.arange(60.0)[:, None], np.zeros(60, np.int32), held, group, ('a', 'b'))
+    kept = kept_training(pool, 12, 0)
+    assert np.bincount(group[kept]).tolist() == [12, 10] and not held[kept].any()
+    assert not np.array_equal(kept, kept_training(pool, 12, 1)) and kept_training(pool, None, 0).sum() == 40
+    with pytest.raises(ValueError, match='train_size=0 must be at least 1'):
+        kept_training(pool, 0, 0)

@@ -75,6 +75,17 @@ def test_any_arrays_can_be_the_base(tmp_path):
     assert data.name == 'quality_shift:npz:scans' and data.sizes.sum() == 160
 
 
+def test_a_part_of_the_training_examples_is_dealt_to_the_same_clients(digits):
+    options = {'num_clients': 10, 'corrupted_ratio': 0.3, 'train_size': 300, 'test_size': 50}
+    data = make_scenario('quality_shift:digits', **options)
+    assert data.sizes.sum() == len(data.x) == 300 and data.tests.mask.sum() == 100
+    np.testing.assert_array_equal(data.group_of, digits.group_of)
+    pool = handwritten_digits(0)
+    assert not pool.held_out[np.concatenate(data.partition.clients)].any()
+    corrupted = data.sizes[data.group_of == 1].sum()
+    assert abs(corrupted - 90) <= 5, 'three of ten clients hold their part of every class'
+
+
 @pytest.mark.parametrize(
     ('spec', 'options', 'message'),
     [

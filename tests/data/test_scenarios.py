@@ -68,6 +68,16 @@ def test_options_may_be_texts():
     assert made.sizes.tolist() == [5] * 4
 
 
+def test_whole_tests_take_the_place_of_a_scenarios_own():
+    made = make_scenario('digits_labels', num_clients=20, whole_tests=True, examples_per_class=5)
+    assert made.sizes.tolist() == [10] * 20
+    for client, own in enumerate(made.tests.test_of):
+        held = np.unique(made.y[made.index[client, :10]])
+        tested = made.tests.y[own][made.tests.mask[own]]
+        assert np.unique(tested).tolist() == held.tolist()
+        assert len(tested) > 90  # of 54 test digits of every class
+
+
 @pytest.mark.parametrize(
     ('spec', 'options', 'words'),
     [
@@ -80,6 +90,7 @@ def test_options_may_be_texts():
         ('digits_labels', {'split_by': 'site'}, 'no sites or domains; choose one of iid, dirichlet'),
         ('digits_labels', {'num_clients': 0}, 'num_clients=0 must be at least 1'),
         ('digits_domains', {'image_size': 64}, 'image_size=64 does not apply'),
+        ('digits_domains', {'whole_tests': True}, 'whole_tests=True does not apply to scenario=digits_domains'),
     ],
 )
 def test_mistakes_list_the_choices(spec, options, words):

@@ -54,7 +54,7 @@ def test_masks_and_weights_over_rounds():
     assert np.nanmin(play('fedavg+watch_masks').server['watch_masks']['kept'][-1]) == 1
 
 
-@pytest.mark.parametrize('watcher', ['watch_masks', 'watch_signs', 'watch_conflicts'])
+@pytest.mark.parametrize('watcher', ['watch_masks', 'watch_signs', 'watch_conflicts', 'watch_distances'])
 def test_watching_changes_nothing(watcher):
     alone, watched = play('fedheal'), play(f'fedheal+{watcher}')
     jax.tree.map(np.testing.assert_array_equal, alone.variables, watched.variables)

@@ -122,6 +122,7 @@ def test_drift_step_by_step(played):
         drift.append(np.mean(away))
         np.testing.assert_allclose(after.clients['track_drift'][client], drift[-1], rtol=1e-4)
     np.testing.assert_allclose(mean_drift(after, cohort), np.mean(drift), rtol=1e-4)
+    np.testing.assert_allclose(after.server['track_drift'], [np.mean(drift), np.nan], rtol=1e-4)  # of two rounds
 
 
 def test_conflicts_of_gradients(played):

@@ -1,31 +1,43 @@
 """The study of FedHEAL: published rows that agree with themselves, columns by hand, runs end to end."""
 
+import bz2
 import dataclasses
 import json
 import re
+import struct
 import subprocess
 import sys
 
 import numpy as np
 import pytest
+import scipy.io
+from PIL import Image
 
 from experiments.fedheal import figures, published, tables
+from experiments.fedheal.claims import CLAIMS
 from experiments.fedheal.study import (
     ALONE,
     BASES,
-    alone,
-    bases,
+    CONTROLS,
+    FEDAVG,
+    FEDHEAL,
+    METHODS,
+    PRINTED,
+    UNIFORM,
     columns,
     curves,
     data_set,
     folder_of,
     hyper_of,
     in_our_order,
+    run_of,
     scores,
+    variance_shares,
 )
+from experiments.published import preset_config
 from experiments.study import Study, known_hyper
 from fedjax_fair.methods import make_methods
-from fedjax_fair.training import Config, finished
+from fedjax_fair.training import Config, finished, load_federation
 
 CONFIG = Config().changed(
     scenario='digits_domains',
@@ -68,11 +80,11 @@ def test_tables_4_and_5_agree_with_table_2():
 
 
 def test_every_recipe_of_the_study_exists():
-    for method in ALONE.values():
+    for method in (*ALONE.values(), *METHODS.values()):
         make_methods(method.recipe, method.hyper)
-    for recipe in bases().values():
-        make_methods(f'{recipe}+fedheal')
-    assert set(tables.SHORT) <= {base + plugin for base in bases() for plugin in published.PLUGINS}
+    papers = {method.paper for method in (*ALONE.values(), *METHODS.values())} - {None}
+    assert papers <= set(published.rows_of(published.DIGITS)) & set(published.rows_of(published.OFFICE))
+    assert set(tables.SHORT) <= set(METHODS) and set(CONTROLS) < set(tables.SHORT)
 
 
 def test_columns_are_means_over_the_last_evaluations_and_then_over_domains(tmp_path):
@@ -90,6 +102,7 @@ def test_columns_are_means_over_the_last_evaluations_and_then_over_domains(tmp_p
     assert found[5] == pytest.approx((last.std(1, ddof=1).mean(), last.std(1, ddof=1).std()))
 
 
+NO_EVIDENCE = {'baseline': '', 'counts': '', 'seeds': [], 'notes': [], 'measures': {}}
 OFFICE = ('caltech', 'amazon', 'webcam', 'dslr')
 
 
@@ -113,18 +126,22 @@ def test_the_office_is_known_by_its_scenario_and_read_in_its_own_order(study, of
 
 def test_a_table_shows_ours_beside_the_papers(study, monkeypatch, capsys):
     cells = [(float(i), 0.5) for i in range(6)]
-    monkeypatch.setattr(tables, 'folder_of', lambda study, recipe: recipe)
-    monkeypatch.setattr(tables, 'scores', lambda folder: cells)
+    monkeypatch.setattr(tables, 'run_of', lambda study, method, watched: method.recipe)
+    monkeypatch.setattr(tables, 'scores', lambda folder, kind: cells)
+    monkeypatch.setattr(tables, 'scored_by', lambda folder, kind: folder)
+    monkeypatch.setattr(tables, 'over_domains', lambda study, runs, baseline, names: NO_EVIDENCE)
     tables.compatibility(study)
     shown = capsys.readouterr().out
-    assert shown.count('5.00 (0.50)') == 4 * len(bases()) and shown.count('not run') == 4 * (len(BASES) - len(bases()))
+    assert shown.count('5.00 (0.50)') == 4 * len(BASES) + len(CONTROLS)
     assert '| FedProto+FedHEAL' in shown and '20.58' in shown
+    assert shown.count('23.32') == 1 and shown.count('22.08') == 3  # masks alone; FedHEAL in two readings, and Scaffold
     kept = json.loads((study.out / 'table2.json').read_text())['numbers']
     assert kept['FedDyn+q-FFL'][4] == [4.0, 0.5]
 
 
 def test_table_4_of_digits_is_not_shown_beside_the_office(study, office, monkeypatch, capsys):
     monkeypatch.setattr(tables, 'weights_by_beta', lambda study: list(published.TABLE4))
+    monkeypatch.setattr(tables, 'over_domains', lambda study, runs, baseline: NO_EVIDENCE)
     monkeypatch.setattr(tables, 'scores', lambda folder: [(1.0, 0.5)] * 6)
     shown = []
     for one in (study, office):
@@ -140,7 +157,7 @@ def test_table_3_has_three_readings_of_ditto(study, capsys):
     assert set(kept) == set(ALONE) and shown.count('76.16') == 2  # the paper has no personal models
     readings = [tuple(map(tuple, kept[name])) for name in ALONE if name.startswith('Ditto')]
     assert len(set(readings)) == 3
-    folders = [alone(study, name) for name in ALONE]
+    folders = [run_of(study, method) for method in ALONE.values()]
     assert folders[0] == folders[2] and len(set(folders)) == 4  # one run, evaluated in two ways
     asked = dataclasses.replace(study, config=CONFIG.changed(hyper={'ditto.aggregate': 'no'}))
     with pytest.raises(ValueError, match=r'ditto\.aggregate=no: Table 3 shows all readings of it'):
@@ -150,7 +167,7 @@ def test_table_3_has_three_readings_of_ditto(study, capsys):
 def test_personal_models_are_scored_on_their_own_domain_and_averaged_over_its_clients(tmp_path):
     """By hand, from the models kept; client 7 is never sampled and uses the mean of those that were."""
     own = dict(clients_per_domain=2, rounds=2, seeds=(0,), sampler='schedule', schedule='0,1,2,3;4,5,6,0')
-    folder = alone(Study(CONFIG.changed(**own), tmp_path, quiet=True), 'Ditto, personal models')
+    folder = run_of(Study(CONFIG.changed(**own), tmp_path, quiet=True), ALONE['Ditto, personal models'])
     experiment, states = finished(folder)
     data, params = experiment.federation, states.clients['personal']['params']
     (dense,) = params.values()
@@ -227,8 +244,91 @@ def test_figures_are_drawn(study, capsys):
     assert set(by_tau) == {str(tau) for tau in figures.TAUS} and by_tau['0.0'] != by_tau['0.6']
     same = np.array(scores(folder_of(study, 'fedavg+fedheal')))
     np.testing.assert_allclose(by_tau['0.3'], same, atol=1e-4)  # the default of FedHEAL
-    weights = np.array(json.loads((study.out / 'weights.json').read_text())['numbers']['weights'])
-    np.testing.assert_allclose(weights.sum(1), 1, rtol=1e-5)
+    kept = json.loads((study.out / 'weights.json').read_text())
+    weights = np.array(kept['numbers']['weights'])
+    np.testing.assert_allclose(weights.sum(2), 1, rtol=1e-5)  # [seeds, rounds, clients]
+    group_of = load_federation(CONFIG).group_of
+    own = kept['evidence']['mean weights over rounds']['measures']['printed']
+    mean = 100 * weights[:, :, group_of == columns(study).index('printed (USPS)')].sum(2).mean(1)
+    np.testing.assert_allclose(own['levels']['FedHEAL']['values'], mean, rtol=1e-5)
+    assert own['levels']['by examples']['values'] == [25, 25]  # CONFIG gives all clients 12 images
+
+
+def test_the_figure_of_distances_reads_the_watched_runs(study):
+    figures.distances(study)
+    kept = json.loads((study.out / 'distances.json').read_text())
+    lines = {name: np.array(values) for name, values in kept['numbers'].items()}
+    np.testing.assert_allclose(lines[FEDAVG], 100, rtol=1e-3)  # its weights are those by examples
+    found = variance_shares(run_of(study, METHODS[FEDHEAL], watched=True))
+    np.testing.assert_allclose(lines[FEDHEAL], found['aggregated'])
+    assert (lines[figures.BEST_WEIGHTS] < 100).all() and np.abs(lines[FEDHEAL] - 100).max() > 1
+    judged = kept['evidence']['Eq. 10']['measures']['variance']
+    assert set(judged['differences']) == {UNIFORM, FEDHEAL, PRINTED, figures.BEST_WEIGHTS}
+    expected = np.median(found['aggregated'], 1).mean() - 100
+    assert judged['differences'][FEDHEAL]['estimate'] == pytest.approx(expected)
+
+
+def test_the_deciding_tables_hold_what_claims_point_at(study, monkeypatch):
+    """With the data and network of this file, which has no norm; names are those of the recorded runs."""
+    tables.deciding(study)
+    figures.distances(study)
+    monkeypatch.setattr(tables, 'run_of', lambda study, method, watched: run_of(study, method._replace(changes={})))
+    tables.norms(study)
+    domain = dict(zip(('mnist', 'usps', 'svhn', 'mnist_m'), load_federation(CONFIG).groups, strict=True))
+    for claim in CLAIMS:
+        preset, _, name = claim.record.partition('/')
+        assert preset in ('decide', 'decide_epochs')
+        measures = json.loads((study.out / name).read_text())['evidence'][claim.entry]['measures']
+        kind, _, site = claim.measure.partition(':')
+        measure = f'site:{domain[site]}' if site else kind
+        assert measures[measure]['differences'][claim.method]['lo'] is not None, claim
+
+
+def test_batch_norm_is_a_run_of_its_own(monkeypatch, tmp_path):
+    asked = []
+    monkeypatch.setattr('experiments.study.run', lambda config, folder, **_: asked.append((config.norm, folder)))
+    one = Study(CONFIG, tmp_path)
+    own = METHODS[FEDHEAL]
+    run_of(one, own)
+    run_of(one, own._replace(changes={'norm': 'batch'}))
+    run_of(one, own, watched=True)
+    assert [norm for norm, _ in asked] == [None, 'batch', None] and len({folder for _, folder in asked}) == 3
+
+
+def test_the_paper_preset_reads_what_publishers_ship(tmp_path, monkeypatch):
+    """Tiny files in the four forms, grey and in colour, of 28, 16, 32 and 20 pixels, under the preset's flags."""
+    monkeypatch.setenv('DATA', str(tmp_path))
+    write_publishers_files(tmp_path, np.random.default_rng(0))
+    config = preset_config('fedheal', 'paper').changed(client_sizes=(2, 2, 2, 2), clients_per_domain=1, num_clients=4)
+    federation = load_federation(config)
+    assert sorted(federation.groups) == ['MNIST', 'SVHN', 'SYN', 'USPS'] and federation.x.shape[1:] == (32, 32, 3)
+    assert federation.tests.mask.sum(1).tolist() == [10] * 4 and federation.num_classes == 10
+    one = Study(config, tmp_path)
+    assert columns(one) == list(federation.groups)  # no domain stands in the place of another
+    small = {'model': 'logreg', 'norm': None, 'rounds': 1, 'local_epochs': 1, 'devices': 1}
+    study = Study(config.changed(**small), tmp_path / 'out', quiet=True)
+    assert np.isfinite(scores(folder_of(study, 'fedavg'))).all()
+
+
+def write_publishers_files(root, rng):
+    """MNIST as IDX files, USPS as LIBSVM's text, SVHN as MATLAB files, SYN as class folders: 20 and 10 images each."""
+    for name in ('mnist', 'usps', 'svhn', 'syn'):
+        (root / name).mkdir()
+    splits = ('train', 'usps.bz2', 20), ('t10k', 'usps.t.bz2', 10)
+    for part, usps, count in splits:
+        labels = np.arange(count, dtype=np.uint8) % 10
+        for what, array in (('images-idx3', rng.integers(0, 256, (count, 28, 28), np.uint8)), ('labels-idx1', labels)):
+            head = struct.pack(f'>4B{array.ndim}I', 0, 0, 8, array.ndim, *array.shape)
+            (root / 'mnist' / f'{part}-{what}-ubyte').write_bytes(head + array.tobytes())
+        pixels = ' '.join(f'{i}:{v:.4f}' for i, v in enumerate(rng.uniform(-1, 1, 256), 1))
+        (root / 'usps' / usps).write_bytes(bz2.compress('\n'.join(f'{n + 1} {pixels}' for n in labels).encode()))
+        split = 'train' if part == 'train' else 'test'
+        x = rng.integers(0, 256, (32, 32, 3, count), np.uint8)
+        scipy.io.savemat(root / 'svhn' / f'{split}_32x32.mat', {'X': x, 'y': (labels + 1)[:, None]})
+        for number, digit in enumerate(labels):
+            folder = root / 'syn' / split / str(digit)
+            folder.mkdir(parents=True, exist_ok=True)
+            Image.fromarray(rng.integers(0, 256, (20, 20, 3), np.uint8)).save(folder / f'{number}.png')
 
 
 def test_convergence_is_read_from_the_runs(study):

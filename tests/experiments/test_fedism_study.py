@@ -6,15 +6,18 @@ import sys
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
-from experiments.fedism import figures, published, tables
+from experiments.fedism import claims, deciding, figures, published, sharpness, tables
 from experiments.fedism.landscape import SETS, landscape
-from experiments.fedism.study import ABLATION, COLUMNS, HERE, METHODS, SALTED, scores
+from experiments.fedism.study import ABLATION, COLUMNS, HERE, METHODS, SALTED, evidence_of, folders_of, scores
 from experiments.landscape import direction
-from experiments.study import Study, cell, main, markdown
+from experiments.published import preset_config
+from experiments.study import Study, cell, known_hyper, main, markdown
+from fedjax_fair.errors import UserError
 from fedjax_fair.methods import make_methods
-from fedjax_fair.training import Config
+from fedjax_fair.training import Config, finished
 
 CONFIG = Config().changed(
     scenario='quality_shift:digits',
@@ -86,8 +89,8 @@ def test_a_run_is_measured_and_found_again(study):
     (folder,) = study.run('fedavg')
     before = (folder / 'summary.json').stat().st_mtime_ns
     assert study.run('fedavg') == [folder] and (folder / 'summary.json').stat().st_mtime_ns == before
-    sharpness = tables.sharpness_of_clients(folder)
-    assert sharpness.shape == (2, 4) and (sharpness > 0).all()
+    found = sharpness.sharpness_of_clients(folder)
+    assert found.shape == (2, 4) and (found > 0).all()
     around = landscape(folder)
     assert set(around.losses) == set(SETS)
     for losses in around.losses.values():
@@ -106,26 +109,49 @@ def test_a_sweep_is_drawn_beside_its_rivals(study, monkeypatch, capsys):
     assert 'Compare methods within a column' in capsys.readouterr().out
 
 
+def test_evidence_has_the_means_of_the_kept_evaluations(study):
+    folders = folders_of(study, {'FedAvg': 'fedavg', 'other': 'fedprox'})
+    found = evidence_of(folders, 'FedAvg', 'other')
+    assert set(found) == {f'{score} against {name}' for score in ('ACC', 'AUC') for name in folders}
+    for score in ('ACC', 'AUC'):
+        levels = found[f'{score} against FedAvg']['measures']['site:corrupted']['levels']
+        lines = [json.loads(line) for line in (folders['FedAvg'] / 'metrics.jsonl').read_text().splitlines()]
+        name = {'ACC': 'group_balanced_accuracy', 'AUC': 'group_auc_ovo'}[score]
+        last = [100 * line['global'][name][1] for line in lines if line['round'] == 2]
+        assert levels['FedAvg']['values'] == pytest.approx(last, abs=1e-3)
+
+
+def test_a_length_is_that_of_all_parameters(study):
+    (folder,) = study.run('fedavg')
+    length = deciding.length_of(folder)
+    _, states = finished(folder)
+    last = [optax.tree.norm(jax.tree.map(lambda leaf, s=s: leaf[s], states.variables['params'])) for s in range(2)]
+    assert length.first == 0.0, 'logistic regression starts at zero'
+    assert length.last == pytest.approx(np.mean(last)) and length.last > 0
+
+
 @pytest.fixture
 def asked(monkeypatch):
     """What tables and figures ask for, answered without running it."""
     found = []
 
-    def answer(study, recipe, **changes):
-        found.append((recipe, changes))
-        return {column: (50.0 + len(recipe), 1.0) for column in COLUMNS}
+    def run(study, recipe, points=({},), **changes):
+        found.append((recipe, {**changes, **study.config.hyper}))
+        return [recipe for _ in points]
 
-    for module in (tables, figures):
-        monkeypatch.setattr(module, 'scores_of', answer)
-    monkeypatch.setattr(figures, 'scores', lambda folder: answer(None, folder))
-    monkeypatch.setattr(Study, 'run', lambda self, recipe, points=({},), **changes: [recipe for _ in points])
-    monkeypatch.setattr(tables, 'sharpness_of_clients', lambda folder: np.array([[1.0, 3.0], [1.0, 5.0]]))
+    monkeypatch.setattr(Study, 'run', run)
+    for module in (tables, figures, deciding):
+        monkeypatch.setattr(module, 'scores', lambda recipe: {name: (50.0 + len(recipe), 1.0) for name in COLUMNS})
+        monkeypatch.setattr(module, 'evidence_of', lambda folders, *baselines: {})
+    monkeypatch.setattr(deciding, 'length_of', lambda folder: deciding.Length(5.0, 10.0))
+    values = np.array([[1.0, 3.0], [1.0, 5.0]])
+    monkeypatch.setattr(sharpness, 'sharpness_of_clients', lambda recipe: values * len(recipe))
     return found
 
 
 def test_every_table_has_the_papers_shape(asked, tmp_path):
     study = Study(CONFIG, tmp_path)
-    lines = {'1': 14, '2': 8, '3': 12, '5': 8, '6': 8, '7': 9, '8': 14}
+    lines = {'1': 14, '2': 8, '3': 12, '5': 8, '6': 8, '8': 14}
     for table, count in lines.items():
         tables.TABLES[table](study)
         text = (tmp_path / f'table{table}.md').read_text()
@@ -133,7 +159,79 @@ def test_every_table_has_the_papers_shape(asked, tmp_path):
     assert ('fedism', {'corrupted_ratio': 0.3}) in asked and ('fedism', {'corrupted_ratio': 0.1}) in asked
     assert ('fedga+logit_adjust+salt', {}) in asked
     assert ('fedce+logit_adjust', {'corruption': 'motion_blur', 'severity': 1}) in asked
-    assert json.loads((tmp_path / 'table7.json').read_text())['numbers']['FedISM']['std'] == [1.0, 2.0]
+
+
+def test_sharpness_over_clients_is_compared_with_fedavg_seed_by_seed(asked, tmp_path):
+    tables.TABLES['7'](Study(CONFIG, tmp_path))
+    kept = json.loads((tmp_path / 'table7.json').read_text())
+    assert kept['numbers']['FedISM']['std'] == [6.0, 12.0] and len(kept['numbers']) == 9
+    spread = kept['evidence']['sharpness']['measures']['std']
+    assert spread['differences']['FedISM']['estimate'] == pytest.approx(9.0 - 1.5 * len('fedavg+logit_adjust'))
+    assert not spread['higher_is_better']
+
+
+def test_deciding_tables_have_a_row_for_every_run(asked, tmp_path):
+    for name in deciding.TABLES:
+        tables.TABLES[name](Study(CONFIG, tmp_path))
+    rows = {name: set(json.loads((tmp_path / f'{name}.json').read_text())['numbers']) for name in deciding.TABLES}
+    assert rows['decide'] == rows['sharpness'] == {*ABLATION, 'q-FedAvg', 'FairFed'}
+    assert rows['matched'] == set(ABLATION) and rows['batch_norm'] == {'FedAvg', 'FedISM'}
+    assert len(rows['radius']) == 1 + 2 * len(deciding.RADII)
+    radii = {'salt.rho': 0.002, 'saga.rho': 0.002, 'fedism.rho': 0.002}  # 0.05 x 5 / 111.7
+    assert (
+        ('fedism', radii) in asked and ('fedism', {'norm': 'batch'}) in asked and ('fedism', {'seeds': (0, 1)}) in asked
+    )
+    assert '0.02 %, 0.05 %, 0.1 %, 0.2 %, 0.5 %, 1 %' in (tmp_path / 'radius.md').read_text()
+
+
+def test_claims_name_differences_that_the_deciding_tables_have(asked, monkeypatch, tmp_path):
+    def entries(folders, *baselines):
+        rows = {'measures': {key: {'differences': dict.fromkeys(folders)} for key in ('site:clean', 'site:corrupted')}}
+        return {f'{score} against {baseline}': rows for score in ('ACC', 'AUC') for baseline in baselines}
+
+    monkeypatch.setattr(deciding, 'evidence_of', entries)
+    monkeypatch.setattr('experiments.study.differences', lambda evidence: [])
+    for name in ('decide', 'sharpness'):
+        tables.TABLES[name](Study(CONFIG, tmp_path))
+    for claim in claims.CLAIMS:
+        record = json.loads((tmp_path / claim.record.removeprefix('fashion-mnist/')).read_text())
+        assert claim.method in record['evidence'][claim.entry]['measures'][claim.measure]['differences']
+
+
+@pytest.mark.parametrize(
+    ('name', 'stands_for'),
+    [
+        ('quality_shift:digits', published.ISIC),
+        ('quality_shift:ffl4mia:ISIC2019_20', published.ISIC),
+        ('quality_shift:fed_isic2019:flamby', published.ISIC),
+        ('quality_shift:npz:ham10000_sites_64', published.ISIC),
+        ('quality_shift:ffl4mia:ICH_20', published.ICH),
+        ('quality_shift:tissue', published.ICH),
+    ],
+)
+def test_lesions_stand_beside_the_rows_of_isic(name, stands_for):
+    assert tables.place(name) == stands_for
+
+
+@pytest.mark.parametrize('preset', sorted(path.stem for path in HERE.glob('*.flags')))
+def test_every_preset_trains_one_local_epoch_and_reports_five_rounds(preset):
+    config = preset_config('fedism', preset)
+    assert (config.local_epochs, config.eval_every, config.last_k) == (1, 1, 5)
+
+
+def test_tiny_is_a_quarter_of_smoke_with_one_seed():
+    tiny, smoke = preset_config('fedism', 'tiny'), preset_config('fedism', 'smoke')
+    assert tiny == smoke.changed(rounds=smoke.rounds // 4, seeds=(0,))
+
+
+def test_options_of_augmentations_apply_to_every_recipe(tmp_path):
+    config = Config(augment='affine')
+    given = known_hyper({'affine.translate': '0.02', 'fedism.q': '1'}, config)
+    assert given == {'affine.translate': 0.02, 'fedism.q': 1.0}
+    study = Study(config.changed(hyper=given), tmp_path)
+    assert study.settings('fedavg').hyper == {'affine.translate': 0.02}
+    with pytest.raises(UserError, match=r'affine\.translate=0\.02: '):
+        known_hyper({'affine.translate': '0.02'})
 
 
 @pytest.mark.parametrize(('figure', 'points'), [('4', 3), ('5', 6), ('6', 5)])
@@ -148,4 +246,4 @@ def test_an_unknown_preset_is_one_line(monkeypatch, capsys):
     monkeypatch.setattr(sys, 'argv', ['tables', '--preset=large'])
     with pytest.raises(SystemExit):
         main('table', {'1': print, '2': print}, HERE)
-    assert '--preset=large is not one of paper, smoke, tissue' in capsys.readouterr().err
+    assert '--preset=large is not one of decide, paper, paper_isic, smoke, tiny, tissue' in capsys.readouterr().err

@@ -4,13 +4,13 @@ import json
 import subprocess
 import sys
 
-import jax.numpy as jnp
 import numpy as np
 import pytest
+import tensorflow_datasets as tfds
 
-from experiments.fedld import figures, published, study, tables
+from experiments.fedld import claims, figures, published, study, tables, terms
 from experiments.study import Study
-from fedjax_fair.diagnostics import Decomposition
+from fedjax_fair.data.sources.tfds_store import prepare
 from fedjax_fair.errors import UserError
 from fedjax_fair.training import Config, load_federation
 
@@ -27,6 +27,7 @@ CONFIG = Config().changed(
     last_k=1,
     devices=1,
 )
+TWO = {name: study.PAPER[name] for name in ('FedAvg', 'FedLD')}
 
 
 def small(tmp_path, **changes):
@@ -38,44 +39,103 @@ def read(path):
 
 
 def test_every_table_has_all_rows():
-    assert set(published.TABLE1) == set(published.TABLE3) == set(study.RECIPES)
+    assert set(published.TABLE1) == set(published.TABLE3) == set(study.PAPER)
     assert set(published.TABLE2) == set(study.HALVES)
-    assert set(study.LAMBDAS) == {*published.SPLITS, published.PRINTED, published.SITES}
+    assert set(study.LAMBDAS) == {*published.SPLITS, published.PRINTED, published.MANY, published.SITES}
     assert study.ALPHAS[published.PRINTED] == 0.1 and study.ALPHAS['Split-2'] == 1
 
 
+def test_a_row_has_the_margin_of_its_column():
+    assert study.PAPER['FedLD'].at('Split-1') == {'fedld.lam': 0.1}
+    frozen = study.FROZEN['FedLD, code, frozen statistics'].at(published.SITES)
+    assert frozen == {'fedld_code.lam': 0.01, 'fedld_code.frozen': True}
+    assert study.PAPER['FedGH'].at('Split-1') == {}
+
+
 def test_a_run_of_a_split_is_kept_by_its_settings(tmp_path):
-    found = study.measured(small(tmp_path), 'margin', 'Split-2')
+    found = study.ran(small(tmp_path), study.HALVES[True, False], study.SPLITS['Split-2'])
     (summary,) = (tmp_path / 'runs').rglob('summary.json')
-    assert summary.parent.parent.name == 'alpha=1.0,margin.lam=0.03'
-    kept = read(summary)['global']
-    assert found == {'global': (100 * kept['accuracy']['mean'], 100 * kept['accuracy']['std'])}
-    assert found['global'][0] == pytest.approx(100 * kept['client_mean']['mean'])  # one test set: the same
+    assert summary.parent == found and found.parent.name == 'alpha=1.0,margin.lam=0.03'
+    kept, shown = read(summary)['global'], study.accuracies(found)
+    assert shown == {'global': (100 * kept['accuracy']['mean'], 100 * kept['accuracy']['std'])}
+    assert shown['global'][0] == pytest.approx(100 * kept['client_mean']['mean'])  # one test set: the same
 
 
-@pytest.mark.parametrize('table', tables.TABLES)
-def test_tables_show_both_sides(table, tmp_path, monkeypatch, capsys):
-    asked = []
+@pytest.fixture
+def asked(monkeypatch):
+    """What tables ask for, without a run: the rows, columns and pairs that are compared."""
+    found = []
 
-    def numbers(study, recipe, place, **changes):
-        asked.append((study.config.scenario, recipe, place, changes))
-        return {'global': (1.5, 0.25)} | ({'own': (2.5, 0.75)} if recipe == 'fedpac' else {})
+    def ran(study, row, column):
+        found.append((study.config.scenario, row.recipe, column))
+        return row.recipe
 
-    monkeypatch.setattr(tables, 'measured', numbers)
+    def compared(runs, baseline, methods):
+        others = methods or [name for name in runs if name != baseline]
+        differences = {name: {'estimate': 1.0, 'lo': 0.5, 'hi': 1.5, 'verdict': 'better'} for name in others}
+        measures = {'avg': {'about': 'accuracy', 'differences': differences}}
+        return {'baseline': baseline, 'seeds': [0], 'counts': 'all', 'notes': [], 'measures': measures}
+
+    def accuracies(folder):
+        return {'global': (1.5, 0.25)} | ({'own': (2.5, 0.75)} if folder == 'fedpac' else {})
+
+    monkeypatch.setattr(tables, 'ran', ran)
+    monkeypatch.setattr(tables, 'compared', compared)
+    monkeypatch.setattr(tables, 'accuracies', accuracies)
+    return found
+
+
+PAPERS_OWN = {'1': '52.81', 'printed': '71.64', 'sites': '56.34', '2': '81.96', '3': '71.30'}
+
+
+@pytest.mark.parametrize('table', PAPERS_OWN)
+def test_tables_show_both_sides(table, asked, tmp_path, capsys):
     tables.TABLES[table](tables.arranged(Study(CONFIG, tmp_path), table))
     shown = capsys.readouterr().out
     assert shown.count('1.50 (0.25)') == len(asked)
     assert ('own 2.50 (0.75)' in shown) == (table != '2')
-    assert {'1': '52.81', 'printed': '71.64', 'sites': '56.34', '2': '81.96', '3': '71.30'}[table] in shown
+    assert PAPERS_OWN[table] in shown and '+1.00 [0.50, 1.50] better' in shown
     assert {scenario for scenario, *_ in asked} == {'tissue' if table == 'sites' else 'digits_common'}
-    assert (asked[0][3] == study.MANY) == (table == '3')
+    assert (asked[0][2].changes == {'num_clients': 50, 'participation': 0.1}) == (table == '3')
 
 
-def test_results_tell_what_every_column_ran(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(tables, 'measured', lambda *_, **__: {'global': (1.5, 0.25)})
+@pytest.mark.parametrize(('table', 'name'), [('1', 'table1'), ('2', 'table2')])
+def test_other_readings_and_lengths_stand_beside_the_paper(table, name, asked, tmp_path, capsys):
+    tables.TABLES[table](Study(CONFIG, tmp_path))
+    (entry,) = [one for key, one in read(tmp_path / f'{name}.json')['evidence'].items() if key == 'Split-3']
+    others = {'FedLD, code', 'FedLD, code, frozen statistics', 'principal, sum of all', 'FedAvg, step x 1.2'}
+    assert others < set(entry['measures']['avg']['differences'])
+    assert ('fedgh_pcgrad' in {recipe for _, recipe, _ in asked}) == (table == '1')
+
+
+def test_claims_are_about_differences_that_tables_and_figures_record(asked, tmp_path, capsys):
+    (tmp_path / 'decide').mkdir()
+    own = Study(CONFIG, tmp_path / 'decide')
+    tables.decide(own)
+    tables.many(own)
+    records = {f'decide/{name}.json': read(own.out / f'{name}.json')['evidence'] for name in ('decide', 'table3')}
+    records['decide/figure2.json'] = figures.evidence_of({f'{alpha:g}': invented(alpha) for alpha in figures.ALPHAS})
+    for claim in claims.CLAIMS:
+        assert claim.method in records[claim.record][claim.entry]['measures'][claim.measure]['differences'], claim.words
+
+
+def test_evidence_is_that_of_the_predictions(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(tables, 'PAPER', TWO)
+    tables.printed(small(tmp_path))
+    kept = read(tmp_path / 'table1_printed.json')
+    measure = kept['evidence'][published.PRINTED]['measures']['avg']
+    for name in TWO:
+        assert np.mean(measure['levels'][name]['values']) == pytest.approx(
+            kept['numbers'][published.PRINTED][name]['global'][0], abs=1e-4
+        )
+    difference = measure['differences']['FedLD']
+    assert difference['lo'] < difference['estimate'] < difference['hi'] and difference['kappa'] > 0
+
+
+def test_results_tell_what_every_column_ran(asked, tmp_path, capsys):
     tables.splits(Study(CONFIG, tmp_path))
     tables.many(Study(CONFIG, tmp_path))
-    columns = read(tmp_path / 'table1.json')['data']
+    columns = read(tmp_path / 'table1.json')['data']['columns']
     assert {name: (one['alpha'], one['lam']) for name, one in columns.items()} == {
         'Split-1': (100.0, 0.1),
         'Split-2': (1.0, 0.03),
@@ -83,8 +143,85 @@ def test_results_tell_what_every_column_ran(tmp_path, monkeypatch, capsys):
     }
     spread = [np.std(one['train']) for one in columns.values()]
     assert all(len(one['train']) == 5 for one in columns.values()) and spread[0] < spread[1] and spread[0] < spread[2]
-    (many,) = read(tmp_path / 'table3.json')['data'].values()
+    (many,) = read(tmp_path / 'table3.json')['data']['columns'].values()
     assert (many['num_clients'], many['participation'], many['alpha'], len(many['train'])) == (50, 0.1, 0.5, 50)
+
+
+# --- data as their publishers ship them ------------------------------------------------------------------------------
+
+DEALT = {'split_1': (8, 8, 8), 'split_2': (12, 8, 4), 'split_3': (16, 4, 4)}  # images of each client
+
+
+@pytest.fixture
+def retina(tmp_path):
+    """24 training images and six for testing in the layout of SSL-FL, dealt out in three ways."""
+    folder = tmp_path / 'retina'
+    names = [f'{k}.npy' for k in range(30)]
+    for phase, chosen in (('train', range(24)), ('test', range(24, 30))):
+        (folder / phase).mkdir(parents=True)
+        for k in chosen:
+            np.save(folder / phase / names[k], np.full((8, 8, 3), 8.0 * k, np.float32))
+    (folder / 'labels.csv').write_text(''.join(f'{name},{k % 2}\n' for k, name in enumerate(names)))
+    (folder / 'test.csv').write_text('\n'.join(names[24:]))
+    for split, sizes in DEALT.items():
+        (folder / '5_clients' / split).mkdir(parents=True)
+        ends = np.cumsum(sizes)
+        for number, (end, size) in enumerate(zip(ends, sizes, strict=True)):
+            (folder / '5_clients' / split / f'client_{number + 1}.csv').write_text('\n'.join(names[end - size : end]))
+    return f'ssl_fl:{folder}'
+
+
+def test_published_splits_are_run_with_their_own_margins(retina, asked, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(tables, 'ran', study.ran)
+    runs = []
+    monkeypatch.setattr(Study, 'run', lambda self, recipe, **changes: runs.append((recipe, changes)) or [recipe])
+    own = small(tmp_path, scenario=retina, source_options='split=split_1', num_clients=2)
+    tables.splits(tables.arranged(own, '1'))
+    columns = read(tmp_path / 'table1.json')['data']['columns']
+    assert [tuple(one['train']) for one in columns.values()] == list(DEALT.values())
+    assert all(one['test'] == [6] for one in columns.values())
+    margins = {one['source_options']: one['hyper']['fedld.lam'] for recipe, one in runs if recipe == 'fedld'}
+    assert margins == {'split=split_1': 0.1, 'split=split_2': 0.03, 'split=split_3': 0.03}
+    assert len(runs) == 3 * len(tables.ALL_METHODS) and all('alpha' not in one for _, one in runs)
+
+
+def test_splits_of_the_papers_own_are_drawn_from_the_published_images(retina, tmp_path):
+    own = small(tmp_path, scenario=retina, source_options='split=split_1')
+    assert study.settings(own, study.PRINTED[published.PRINTED]) == {'alpha': 0.1}
+    assert study.settings(own, study.MANY[published.MANY])['alpha'] == 0.5
+
+
+class TinyFashion(tfds.core.GeneratorBasedBuilder):
+    """Three classes of images in the form of Fashion-MNIST, made without a network."""
+
+    VERSION = tfds.core.Version('1.0.0')
+
+    def _info(self):
+        features = {
+            'image': tfds.features.Tensor(shape=(8, 8, 1), dtype=np.uint8),
+            'label': tfds.features.ClassLabel(num_classes=3),
+        }
+        return tfds.core.DatasetInfo(builder=self, features=tfds.features.FeaturesDict(features))
+
+    def _split_generators(self, dl_manager):
+        return {split: self._generate_examples(count) for split, count in (('train', 120), ('test', 30))}
+
+    def _generate_examples(self, count):
+        for key in range(count):
+            yield key, {'image': np.full((8, 8, 1), 80 * (key % 3), np.uint8), 'label': key % 3}
+
+
+def test_a_set_of_tensorflow_datasets_is_read_for_a_table(asked, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path / 'cache'))
+    prepare('tiny_fashion', str(tmp_path / 'sets'))
+    options = f'data_dir={tmp_path / "sets"}'
+    own = small(tmp_path, scenario='tfds:tiny_fashion', source_options=options, classes=(0, 2), num_clients=2)
+    tables.printed(own)
+    kept = read(tmp_path / 'table1_printed.json')
+    (column,) = kept['data']['columns'].values()
+    assert sum(column['train']) == 80 and column['test'] == [20]
+    assert list(column['sha256']) == ['training examples'] and str(tmp_path) not in json.dumps(kept)
+    assert 'classes 0, 2 alone' in capsys.readouterr().out
 
 
 SITES = {'large': (90, (0, 1, 2)), 'small': (12, (0, 1, 2)), 'odd': (13, (0, 2))}  # examples, classes
@@ -103,15 +240,16 @@ def three_sites(tmp_path):
 
 
 def test_sites_are_scored_over_all_examples_and_by_site(three_sites, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(tables, 'RECIPES', {'FedLD': 'fedld'})
+    monkeypatch.setattr(tables, 'PAPER', TWO)
+    monkeypatch.setattr(tables, 'CODE', {})
     own = tables.arranged(small(tmp_path / 'out', scenario=three_sites, batch_size=10, lr=0.03), 'sites')
     own.out.mkdir()
     tables.sites(own)
     kept = read(tmp_path / 'out' / 'table1_sites.json')
-    data = kept['data'][published.SITES]
+    data = kept['data']['columns'][published.SITES]
     assert len(data['train']) == len(data['test']) == 3
     assert sorted(np.add(data['train'], data['test'])) == sorted(count for count, _ in SITES.values())
-    (history,) = (tmp_path / 'out').rglob('metrics.jsonl')
+    (history,) = (tmp_path / 'out').rglob('fedld/metrics.jsonl')
     lines = [json.loads(line) for line in history.read_text().splitlines()]
     by_site = np.array([line['global']['group_accuracy'] for line in lines if line['round'] == 1])
     found = kept['numbers'][published.SITES]['FedLD']
@@ -152,41 +290,70 @@ def test_fifty_clients_and_one_test_set():
     assert data.num_clients == 50 and data.sizes.min() >= 10 and data.tests.mask.shape[0] == 1
 
 
-def test_clients_lose_more_on_each_other_the_more_they_differ(tmp_path):
-    """The published values of alpha at both ends."""
-    own = small(tmp_path, local_epochs=3, seeds=(0,))
-    alike, apart = (figures.after_one_round(own, 'naive', alpha) for alpha in (100.0, 0.01))
+# --- where the loss comes from ---------------------------------------------------------------------------------------
+
+
+def invented(value):
+    """Terms of three seeds in two rounds, as :func:`terms.decomposed` gives them."""
+    ways = {
+        way: {term: [value, value + place, value - place] for term in terms.TERMS}
+        for place, way in enumerate(terms.WAYS)
+    }
+    return {'1': ways, '20': ways}
+
+
+@pytest.fixture(scope='module')
+def measured(tmp_path_factory):
+    """At both ends of heterogeneity, after the first and the fifth round."""
+    own = small(tmp_path_factory.mktemp('terms'), local_epochs=3, seeds=(0,), rounds=7)
+    return {alpha: terms.decomposed(own, alpha) for alpha in (100.0, 0.01)}
+
+
+def test_clients_lose_more_on_each_other_the_more_they_differ(measured):
+    alike, apart = (measured[alpha]['1']['naive'] for alpha in (100.0, 0.01))
     assert apart['shift'][0] > 3 * abs(alike['shift'][0])
     assert apart['local'][0] < alike['local'][0]
-    assert apart['aggregation_loss'][0] == abs(apart['aggregation'][0])
+    assert apart['total'][0] == pytest.approx(sum(apart[term][0] for term in ('local', 'shift', 'aggregation')))
 
 
-def test_terms_of_two_signs_do_not_cancel_in_losses():
-    terms = [Decomposition(*map(jnp.float32, values)) for values in ((1.0, 3.0, -2.0), (2.0, -1.0, -4.0))]
-    found = figures.over_seeds(terms)
-    assert found == {
-        'local': (1.5, 0.5),
-        'shift': (1.0, 2.0),
-        'aggregation': (-3.0, 1.0),
-        'shift_loss': (2.0, 1.0),
-        'aggregation_loss': (3.0, 1.0),
-    }
+def test_a_training_run_is_measured_in_the_rounds_that_it_has(measured):
+    assert list(measured[100.0]) == ['1', '5']
+    first, fifth = (measured[100.0][number]['naive']['total'][0] for number in ('1', '5'))
+    assert fifth < 0.8 * first
 
 
-def test_settings_of_a_run_reach_the_figure(tmp_path):
-    plain, spoiled = (
-        figures.after_one_round(small(tmp_path, seeds=(0,), **changes), 'naive', 1.0)['local']
-        for changes in ({}, {'outliers': 'pixels', 'outlier_share': 1.0})
-    )
-    assert plain != spoiled
+def test_naive_and_principal_aggregation_have_the_same_local_models(measured):
+    for ways in measured[0.01].values():
+        assert ways['principal']['local'] == ways['naive']['local']
+        assert ways['principal']['shift'] == ways['naive']['shift']
+        assert ways['principal']['aggregation'] != ways['naive']['aggregation']
+        assert ways['margin']['local'][0] > ways['naive']['local'][0]
+
+
+def test_terms_are_measured_once_for_the_same_settings(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(terms, 'decomposed', lambda study, alpha: asked.append(alpha) or {'1': {'naive': alpha}})
+    for changes in ({}, {}, {'lr': 0.5}):
+        found = terms.kept(small(tmp_path, **changes), 1.0)
+    assert found == {'1': {'naive': 1.0}} and asked == [1.0, 1.0]
+
+
+def test_settings_of_a_run_reach_the_terms(tmp_path, measured):
+    own = small(tmp_path, local_epochs=3, seeds=(0,), outliers='pixels', outlier_share=1.0)
+    way = {'naive': terms.measured(own, terms.WAYS['naive'], {'alpha': 100.0})}
+    spoiled = terms.in_training(way, 0, (1,))[1, 'naive']
+    assert float(spoiled.local) != measured[100.0]['1']['naive']['local'][0]
 
 
 def test_the_figure_is_drawn_from_given_terms(tmp_path, monkeypatch, capsys):
-    names = (*figures.TERMS, *figures.LOSSES.values())
-    monkeypatch.setattr(figures, 'after_one_round', lambda study, way, alpha: {name: (-alpha, 0.5) for name in names})
+    monkeypatch.setattr(figures, 'kept', lambda study, alpha: invented(-alpha))
     figures.figure2(Study(CONFIG, tmp_path / 'new'))
     assert (tmp_path / 'new' / 'figure2.png').stat().st_size > 0
-    assert capsys.readouterr().out.count('-100.0000 (0.5000)') == 15
+    assert capsys.readouterr().out.count('-100.0000 (0.0000)') == 2 * len(terms.TERMS)
     kept = read(tmp_path / 'new' / 'figure2.json')
-    assert kept['numbers']['naive']['0.01']['shift_loss'] == [-0.01, 0.5]
-    assert [one['alpha'] for one in kept['data'].values()] == list(figures.ALPHAS)
+    assert kept['numbers']['0.01']['20']['margin']['shift'] == [-0.01, 0.99, -1.01]
+    assert [one['alpha'] for one in kept['data']['columns'].values()] == list(figures.ALPHAS)
+    shift = kept['evidence']['shift with margin, round 20']['measures']['alpha 0.01']
+    assert not shift['higher_is_better']
+    assert shift['levels']['margin']['values'] == pytest.approx([-1.0, 99.0, -101.0])
+    assert shift['differences']['margin']['estimate'] == pytest.approx(0, abs=1e-6)

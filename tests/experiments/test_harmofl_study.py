@@ -5,9 +5,28 @@ import math
 
 import numpy as np
 import pytest
+from PIL import Image
 
-from experiments.harmofl import figures, pictures, published, tables
-from experiments.harmofl.study import CURVES, HERE, METHODS, OURS, curve, foreground, need, scores
+from experiments.claims import claims_of
+from experiments.harmofl import figures, nuclei, pictures, published, tables
+from experiments.harmofl import study as study_of_harmofl
+from experiments.harmofl.study import (
+    BANDS,
+    CAUSES,
+    CURVES,
+    DRIFTING,
+    HERE,
+    METHODS,
+    NETWORK,
+    OURS,
+    by_seed,
+    curve,
+    folders_of,
+    foreground,
+    need,
+    scores,
+)
+from experiments.published import preset_config
 from experiments.study import Study
 from fedjax_fair.core.engine import as_float
 from fedjax_fair.data import make_scenario
@@ -40,8 +59,8 @@ def test_published_averages_and_deviations_follow_from_the_clients(rows):
 
 
 def test_every_method_of_the_tables_exists_and_has_its_published_rows():
-    for recipe, _ in METHODS.values():
-        make_methods(recipe)
+    for recipe, own in {**METHODS, **CAUSES, **BANDS}.values():
+        make_methods(recipe, own.get('hyper'))
     for table in published.TABLES.values():
         for rows in table.values():
             assert set(rows) <= set(METHODS)
@@ -61,6 +80,16 @@ def test_the_presets_are_the_papers_hospitals():
         data = make_scenario(words['scenario'], **options, test_size=1, image_size=16)
         assert data.sizes.tolist() == sizes and data.task == words.get('task', 'classification')
         assert int(words['rounds']) * int(words['local_epochs']) % math.lcm(*figures.EPOCHS) == 0  # Figure 5b
+
+
+@pytest.mark.parametrize(
+    ('small', 'large'), [('tiny', 'smoke'), ('tiny_segmentation', 'smoke_segmentation'), ('decide', 'smoke')]
+)
+def test_presets_of_other_lengths_differ_in_nothing_else(small, large):
+    one, other = (preset_config('harmofl', preset) for preset in (small, large))
+    own = {'rounds', 'seeds', 'checkpoint_every'} | ({'model_options'} if small == 'tiny_segmentation' else set())
+    assert one.changed(**{name: getattr(other, name) for name in own}) == other
+    assert (4 * one.rounds, one.seeds) == (other.rounds, (0,)) or one.seeds == (0, 1, 2, 3, 4)
 
 
 @pytest.fixture(scope='module')
@@ -96,7 +125,7 @@ def test_pictures_of_classification(study, run, monkeypatch):
     assert len(numbers['centre']) == 2 and all(np.isfinite(numbers['centre'])) and numbers['distance'] >= 0
     with pytest.raises(ValueError, match='figure=4 shows segmentation, but the data are for classification'):
         figures.FIGURES['4'](study)
-    with pytest.raises(ValueError, match='choose preset=smoke_segmentation or paper_segmentation'):
+    with pytest.raises(ValueError, match='choose preset=smoke_segmentation, or another preset of it'):
         need(study, 'segmentation', '`table`=1')
 
 
@@ -124,6 +153,9 @@ def test_outlines_are_drawn_with_the_models_of_clients(tmp_path, monkeypatch):
     assert (tmp_path / 'figure4.png').stat().st_size > 5_000
 
 
+ENTRY = {'baseline': 'FedAvg', 'margin': 1.0, 'counts': 'nothing', 'seeds': [0], 'notes': [], 'measures': {}}
+
+
 @pytest.fixture
 def asked(monkeypatch):
     """What tables and figures ask for, answered without running it."""
@@ -137,15 +169,17 @@ def asked(monkeypatch):
     cells = [(50.0, 1.0), (70.0, 2.0), (60.0, 10.0)]
     for module in (tables, figures):
         monkeypatch.setattr(module, 'scores', lambda folder: (('A', 'B'), cells))
+    monkeypatch.setattr(tables, 'of_runs', lambda folders, baseline, keys: {**ENTRY, 'baseline': baseline})
+    monkeypatch.setattr(tables, 'tested_on_one', lambda folder: False)
     monkeypatch.setattr(tables, 'foreground', lambda folder: (40.0, 3.0))
     monkeypatch.setattr(figures, 'curve', lambda folder: (np.array([1, 2, 3]), np.ones((2, 3))))
     return found
 
 
 def test_tables_have_the_papers_shape(asked, tmp_path):
-    for table, config, lines in (('1', NUCLEI, 2 + 12 + 14), ('2', SMALL, 2 + 12 + 7)):
+    for table, config, lines in (('1', NUCLEI, 2 + 15 + 14), ('2', SMALL, 2 + 15 + 7)):
         tables.show(Study(config, tmp_path), table)
-        text = (tmp_path / f'table{table}.md').read_text().splitlines()
+        text = (tmp_path / f'table{table}.md').read_text().partition('against FedAvg')[0].splitlines()
         assert len([line for line in text if line.startswith('|')]) == lines, table
         ours = json.loads((tmp_path / f'table{table}.json').read_text())['numbers']['SiloBN']
         assert ours.get('foreground') == ([40.0, 3.0] if table == '1' else None)
@@ -165,3 +199,144 @@ def test_figures_of_the_ablation(asked, figure, lines, values, tmp_path):
         assert 'Epochs trained in all: 8, 8, 8, 8.' in (tmp_path / 'figure5b.md').read_text()
         figures.FIGURES[figure](Study(SMALL.changed(rounds=10), tmp_path))
         assert 'Epochs trained in all: 10, 10, 8, 8.' in (tmp_path / 'figure5b.md').read_text()
+
+
+@pytest.mark.parametrize(('table', 'methods'), [('causes', CAUSES), ('bands', BANDS)])
+def test_deciding_tables_compare_all_methods_with_every_baseline(asked, table, methods, tmp_path):
+    tables.TABLES[table](Study(SMALL, tmp_path))
+    record = json.loads((tmp_path / f'{table}.json').read_text())
+    assert list(record['numbers']) == list(methods)
+    assert asked == list(methods.values())
+    baselines = {'causes': {'FedAvg', 'FedBN', NETWORK}, 'bands': {NETWORK}}[table]
+    assert {one['baseline'] for one in record['evidence'].values()} == baselines <= set(methods)
+
+
+def test_halves_are_those_of_the_released_code():
+    """Mean alone and perturbation alone are HarmoFL's released code without one of its two methods."""
+    (both, own), parts = OURS['HarmoFL, released code'], ('mean alone', 'perturbation alone')
+    halves = [make_methods(CAUSES[part][0], CAUSES[part][1].get('hyper')) for part in parts]
+    names = [{method.name for method in half} for half in halves]
+    assert names[0] | names[1] == {method.name for method in make_methods(both)}
+    assert CAUSES['mean alone'][1]['hyper'] == {'amp_norm.band': 'dc', 'amp_norm.seed': 'frozen_first_batch'}
+    assert all(CAUSES[part][1]['norm'] == own['norm'] for part in parts)
+
+
+def test_evidence_and_drift_end_to_end(tmp_path, monkeypatch):
+    """Two methods, two seeds and a network that compiles fast: paired differences, and Gamma of every round."""
+    fast = {'model': 'logreg', 'model_options': {}, 'norm': None, 'validation': 0.0, 'select': 'last_k'}
+    study = Study(SMALL.changed(eval_every=2, **fast), tmp_path, quiet=True)
+    two = {name: (DRIFTING[name][0], {**DRIFTING[name][1], 'norm': None}) for name in (NETWORK, 'mean alone')}
+    monkeypatch.setattr(figures, 'DRIFTING', two)
+    figures.FIGURES['drift'](study)
+    record = json.loads((tmp_path / 'drift.json').read_text())
+    drifts = {name: np.array(one['drift']) for name, one in record['numbers'].items()}
+    assert all(values.shape == (2, 2) and np.all(values > 0) for values in drifts.values())
+    (entry,) = record['evidence'].values()
+    differ = np.log2(drifts['mean alone']).mean() - np.log2(drifts[NETWORK]).mean()
+    assert entry['measures']['drift']['differences']['mean alone']['estimate'] == pytest.approx(differ)
+    assert not entry['measures']['drift']['higher_is_better']
+    found = tables.against(folders_of(study, two, '+track_drift'), (NETWORK,))[f'against {NETWORK}']
+    accuracies = [scores(folder)[1][-1][0] for folder in folders_of(study, two, '+track_drift').values()]
+    level = found['measures']['avg']['levels']['mean alone']
+    assert np.mean(level['values']) == pytest.approx(accuracies[1])
+    assert found['measures']['avg']['differences']['mean alone']['estimate'] == pytest.approx(-np.subtract(*accuracies))
+
+
+def test_clients_of_one_test_patient_are_judged_by_seeds(study, run, monkeypatch):
+    """They keep their part in the mean over clients; whatever is between two runs here is between their seeds."""
+    folders = {'FedAvg': study.run('fedavg')[0], 'HarmoFL': run}
+    assert tables.against(folders, ('FedAvg',))['against FedAvg']['counts'] == 'seeds and test examples'
+    monkeypatch.setattr(tables, 'tested_on_one', lambda folder: True)
+    (entry,) = tables.against(folders, ('FedAvg',)).values()
+    assert entry['counts'] == 'seeds alone' and 'single patient' in entry['notes'][0]
+    for name, folder in folders.items():
+        each, (_, cells) = by_seed(folder), scores(folder)
+        np.testing.assert_allclose(each.mean(0), [mean for mean, _ in cells[:-1]])
+        values = [entry['measures'][key]['levels'][name]['values'] for key in ('avg', 'spread', 'worst')]
+        np.testing.assert_allclose(values, [each.mean(1), each.std(1, ddof=1), each.min(1)])
+    assert not entry['measures']['spread']['higher_is_better'] and entry['measures']['worst']['higher_is_better']
+
+
+@pytest.mark.parametrize(('patients', 'told'), [([5, 1, 3], True), ([5, 2, 3], False), (None, False)])
+def test_single_test_patients_are_found_in_the_summary(patients, told, tmp_path, monkeypatch):
+    monkeypatch.setattr(study_of_harmofl.results, 'summary', lambda folder: {'tests': {'patients': patients}})
+    assert study_of_harmofl.tested_on_one(tmp_path) == told
+
+
+def test_claims_name_what_the_deciding_tables_compare():
+    rows = {'causes': CAUSES, 'bands': BANDS, 'drift': DRIFTING}
+    claims = claims_of('harmofl')
+    assert 4 <= len(claims) <= 8
+    for claim in claims:
+        preset, table = claim.record.removesuffix('.json').split('/')
+        assert (HERE / f'{preset}.flags').exists()
+        assert claim.method in rows[table] and claim.entry.removeprefix('against ') in rows[table]
+        assert claim.measure in (('drift',) if table == 'drift' else ('avg', 'spread', 'worst'))
+
+
+# --- nuclei -----------------------------------------------------------------------------------------------------------
+
+
+def made_up_image(path, size=(20, 24)):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(np.full((*size, 3), 200, np.uint8)).save(path)
+
+
+def made_up_outline(path, corners):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    vertices = ''.join(f'<Vertex X="{x}" Y="{y}"/>' for x, y in corners)
+    regions = f'<Region><Vertices>{vertices}</Vertices></Region><Region><Vertices/></Region>'
+    path.write_text(f'<Annotations><Annotation><Regions>{regions}</Regions></Annotation></Annotations>')
+
+
+@pytest.fixture
+def archives(tmp_path):
+    """The layouts of the three data sets; five hospitals have 4, 3, 3, 2 and 2 patients of one image each."""
+    square = [(2, 3), (6, 3), (6, 9), (2, 9)]
+    for hospital, patients in {'5P': 4, 'A2': 3, 'B3': 3, 'C4': 2, 'D5': 2}.items():
+        for number in range(patients):
+            name = f'TCGA-{hospital}-000{number}-01Z-00-DX1'
+            made_up_image(tmp_path / f'monusac/{name}/{name}_1.tif')
+            made_up_outline(tmp_path / f'monusac/{name}/{name}_1.xml', square)
+    for number in range(3):
+        name = f'TCGA-18-559{number}-01Z-00-DX1'
+        made_up_image(tmp_path / f'monuseg/Tissue Images/{name}.tif', (32, 32))
+        made_up_outline(tmp_path / f'monuseg/Annotations/{name}.xml', square)
+        made_up_image(tmp_path / f'tnbc/Slide_0{number}/0{number}_1.png', (16, 16))
+        mask = np.zeros((16, 16), np.uint8)
+        mask[4:8, :] = 255
+        (tmp_path / f'tnbc/GT_0{number}').mkdir(parents=True)
+        Image.fromarray(mask).save(tmp_path / f'tnbc/GT_0{number}/0{number}_1.png')
+    return tmp_path
+
+
+def test_six_clients_of_nuclei_from_their_archives(archives, monkeypatch):
+    found = [one for part, read in nuclei.PARTS.items() for one in read(archives / part)]
+    nuclei.write(found, archives / 'nuclei')
+    monkeypatch.setenv('DATA', str(archives))
+    config = preset_config('harmofl', 'paper_segmentation')
+    data = load_federation(config.changed(image_size=16, validation=0.0, select='last_k'))
+    trained = dict(zip(data.groups, data.sizes.tolist(), strict=True))
+    tested = dict(zip(data.tests.names, data.tests.mask.sum(1).tolist(), strict=True))
+    counts = {name: trained[name] + tested[name] for name in trained}
+    hospitals = {'MoNuSAC 5P': 4, 'MoNuSAC A2': 3, 'MoNuSAC B3': 3, 'MoNuSAC others': 4}
+    assert counts == {**hospitals, 'MoNuSeg': 3, 'TNBC': 3}
+    assert data.task == 'segmentation' and data.num_classes == 2 and set(np.unique(data.y)) == {0, 1}
+
+
+def test_masks_are_one_inside_of_nuclei(archives):
+    inside = {one.site: one.mask for part, read in nuclei.PARTS.items() for one in read(archives / part)}
+    assert inside['MoNuSeg'].shape == (32, 32) and inside['MoNuSAC 5P'].shape == (20, 24)
+    rows, columns = np.nonzero(inside['MoNuSAC 5P'])
+    assert (rows.min(), rows.max(), columns.min(), columns.max()) == (3, 9, 2, 6)
+    assert inside['TNBC'].sum() == 4 * 16 and inside['TNBC'].max() == 1
+
+
+def test_an_archive_of_another_layout_is_refused(archives):
+    with pytest.raises(ValueError, match='no annotation files'):
+        nuclei.monuseg(archives / 'tnbc')
+    with pytest.raises(ValueError, match=r'no images, such as Slide_01/01_1\.png'):
+        nuclei.tnbc(archives / 'monuseg')
+    (archives / 'monuseg/Tissue Images/TCGA-18-5590-01Z-00-DX1.tif').unlink()
+    with pytest.raises(ValueError, match=r'TCGA-18-5590-01Z-00-DX1\.xml has no image'):
+        nuclei.monuseg(archives / 'monuseg')

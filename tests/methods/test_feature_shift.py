@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from flax import linen as nn
 from lab import FEDERATION, algorithm, assert_close, assert_same, lab
 
 from fedjax_fair.core import Local, build, tree
@@ -11,6 +12,8 @@ from fedjax_fair.methods import make_methods
 from fedjax_fair.methods.moon import cosine
 from fedjax_fair.metrics import classification
 from fedjax_fair.models import make_model
+from fedjax_fair.models.adapter import from_linen
+from fedjax_fair.models.norm import norm_layer
 from fedjax_fair.testing import tiny_mlp
 
 EVERYONE = FEDERATION.cohort(range(5))
@@ -84,6 +87,74 @@ def test_fedbn_by_name_and_without_batch_normalisation():
         plain = build(tiny_mlp(), classification(3), make_methods(recipe), **facts)
         outcomes.append(plain.round(plain.init(jax.random.key(0)), EVERYONE, jax.random.key(1))[0].variables)
     assert_close(*outcomes)
+
+
+def images_of(client):
+    return FEDERATION.x[FEDERATION.index[client, : FEDERATION.sizes[client]]]
+
+
+def with_own_mean(variables, client):
+    """The tiny network with the mean that its hidden layer has on one training set."""
+    mean = images_of(client) @ variables['params']['body']['kernel']
+    return {**variables, 'batch_stats': {'body': {'mean': mean.mean(0)}}}
+
+
+def test_statistics_taken_anew_do_not_depend_on_those_before():
+    chosen, state = played('fedavg')
+    for kept in (0.0, 5.0):
+        start = {
+            **state.variables,
+            'batch_stats': jax.tree.map(lambda s, k=kept: s + k, state.variables['batch_stats']),
+        }
+        found = chosen.measure(state, EVERYONE, lambda ctx, start=start: ctx.statistics(start))
+        for client in range(5):
+            own = jax.tree.map(lambda leaf, c=client: leaf[c], found)
+            assert_close(own, with_own_mean(start, client)['batch_stats'])
+
+
+class Normalised(nn.Module):
+    """Batch normalisation of the inputs, then a linear layer."""
+
+    @nn.compact
+    def __call__(self, x, mask, train):
+        x = norm_layer('batch')(name='norm')(x, mask, train)
+        return nn.Dense(3)(x), x
+
+
+def statistics_of_first_client(size):
+    """Of its twelve examples, in batches of a size."""
+    facts = {'sizes': FEDERATION.sizes, 'example': FEDERATION.x[0], 'local': Local(batch_size=4)}
+    chosen = build(from_linen(Normalised()), classification(3), make_methods('fedavg'), eval_batch_size=size, **facts)
+    state = chosen.init(jax.random.key(0))
+    found = chosen.measure(state, EVERYONE, lambda ctx: ctx.statistics(state.variables))['norm']
+    return found['mean'][0], found['var'][0]
+
+
+@pytest.mark.parametrize('size', [128, 5])
+def test_statistics_are_means_over_batches(size):
+    x = images_of(0)
+    batches = [x[start : start + size] for start in range(0, len(x), size)]
+    variance = np.average([batch.var(0, ddof=1) for batch in batches], 0, [len(batch) for batch in batches])
+    mean, var = statistics_of_first_client(size)
+    np.testing.assert_allclose(mean, x.mean(0), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(var, variance, rtol=1e-4)
+
+
+def test_statistics_stay_where_nothing_can_be_learned():
+    """A batch of one value per channel has no variance."""
+    mean, var = statistics_of_first_client(1)
+    assert np.asarray(mean).tolist() == [0.0] * 4 and np.asarray(var).tolist() == [1.0] * 4
+
+
+def test_adabn_trains_as_fedavg_and_deploys_the_received_model_with_own_statistics():
+    chosen, state = played('adabn', rounds=3)
+    assert_close(state.variables, played('fedavg', rounds=3)[1].variables)
+    model, tests, received = tiny_mlp(batch_norm=True), FEDERATION.tests, played('fedavg', rounds=2)[1].variables
+    found = chosen.evaluate(state, tests, ('deployed',))['deployed']['loss']
+    for client in range(5):
+        x, y = tests.x[client], jnp.asarray(tests.y[client])
+        logits = model.apply(with_own_mean(received, client), x, jnp.ones(len(y), bool), False, None).logits
+        np.testing.assert_allclose(found[client], classification(3).losses(logits, y).mean(), rtol=1e-4)
 
 
 def test_cosines():

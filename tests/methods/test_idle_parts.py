@@ -76,6 +76,7 @@ def test_an_option_of_zero_is_told(recipe, hyper, same_as):
     [
         ('fedbn', NO_NORM, {}, 'fedavg'),
         ('silobn', NO_NORM, {}, 'fedavg'),
+        ('adabn', NO_NORM, {}, 'fedavg'),
         ('uniform', ALIKE, {}, 'fedavg'),
         ('fednova', ONE_STEP, {}, 'fedavg'),
         ('fedprox', ONE_STEP, {}, 'fedavg'),

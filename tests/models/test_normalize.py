@@ -42,7 +42,23 @@ def test_names_stand_for_the_published_values():
     assert parse_statistics('retina') == parse_statistics('0.5007|0.5010|0.5019/0.0342|0.0535|0.0484')
 
 
-@pytest.mark.parametrize('text', ['mine', '0.5', '0.5/0', '0.5|0.5/0.2', '0.5/-1', '0.5/x', '0.5/nan', '0.5/inf', '/'])
+@pytest.mark.parametrize(
+    'text',
+    [
+        'mine',
+        '0.5',
+        '0.5/0',
+        '0.5|0.5/0.2',
+        '0.5/-1',
+        '0.5/x',
+        '0.5/nan',
+        '0.5/inf',
+        '/',
+        'nan/1',
+        'inf/1',
+        '0.5/1e-320',
+    ],
+)
 def test_what_is_not_means_and_deviations_is_named(text):
     with pytest.raises(ValueError, match=r'^normalize=.* is not one of imagenet, retina, nor MEAN/STD') as raised:
         parse_statistics(text)

@@ -150,6 +150,12 @@ def test_links_lead_to_files_and_headings(path):
         assert not anchor or anchor in anchors(target), f'{link}#{anchor}'
 
 
+@pytest.mark.parametrize('path', DOCUMENTS, ids=shown)
+def test_no_line_waits_for_its_content(path):
+    """A single word in capitals that stands alone, outside of code, was a place for numbers."""
+    assert not re.search(r'^[A-Z]{3,}$', BLOCK.sub('', path.read_text()), re.MULTILINE)
+
+
 def test_the_page_of_hooks_is_made_from_the_code():
     page = runpy.run_path(str(ROOT / 'docs' / 'make_hooks.py'))['page']
     assert (ROOT / 'docs' / 'hooks.md').read_text() == page(), 'run: python docs/make_hooks.py'

@@ -13,8 +13,9 @@ import fedjax_fair
 
 ROOT = pathlib.Path(fedjax_fair.__file__).parent
 LAYERS = (
-    {'errors', 'cache_folder', 'ranges'},
-    {'options'},
+    {'escaping', 'cache_folder', 'consoles', 'ranges'},
+    {'errors'},
+    {'options', 'foreign', 'publishing', 'interruption'},
     {'registry', 'stats'},
     {'core', 'plugins'},
     {'ops'},
@@ -68,6 +69,12 @@ def test_every_package_has_a_layer():
 def test_no_file_has_words_of_workarounds(word):
     with_word = [str(path.relative_to(ROOT)) for path in FILES if word in path.read_text()]
     assert not with_word
+
+
+def test_no_two_test_files_share_a_name():
+    """Pytest would import one in the place of the other, and end before the first test."""
+    names = [path.name for path in (ROOT.parent / 'tests').rglob('test_*.py')]
+    assert 'test_import_order.py' in names and len(names) == len(set(names))
 
 
 def test_every_hook_is_annotated():

@@ -24,6 +24,17 @@ def make_run(tmp_path):
     return write
 
 
+@pytest.fixture
+def three(make_run):
+    """A fair recipe, one that is worse, and one that cannot be told from the first."""
+    options = {'seeds': 5, 'images': 40, 'clients': 8}
+    return [
+        make_run('base', level=0.9, gap=0.1, **options),
+        make_run('worse', level=0.6, gap=0.1, **options),
+        make_run('same', level=0.9, gap=0.1, **options),
+    ]
+
+
 def write_run(
     path,
     recipe,
@@ -48,67 +59,70 @@ def write_run(
 
     With ``images`` the run keeps the predictions of so many test images of every client; ``tests`` names other ones.
     """
-    rng = np.random.default_rng(sum(map(ord, recipe)))
     group_of = np.arange(clients) % len(groups) if groups else None
     base = level - gap * (group_of if groups else np.linspace(0, 3, clients))
-    lines, finals, personals = [], [], []
-    for seed in range(first_seed, first_seed + seeds):
-        shift = rng.normal(0, 0.01, clients)
-        for step in range(every, rounds + 1, every):
-            rise = 1 - np.exp(-4 * step / rounds)
-            accuracy = np.clip(base * rise + shift + rng.normal(0, 0.01, clients), 0, 1)
-            line = {
-                'round': step,
-                'seed': seed,
-                'train_loss': 2.3 * np.exp(-5 * level * step / rounds) + gap + 0.02 * seed,
-            }
-            line['global'] = evaluation(accuracy, groups, group_of)
-            if personal:
-                line['deployed'] = evaluation(np.clip(accuracy + 0.05, 0, 1), groups, group_of)
-            lines.append(line)
-        finals.append(lines[-1]['global'])
-        personals.append(lines[-1].get('deployed'))
+    seed_of = np.arange(first_seed, first_seed + seeds)
+    steps = range(every, rounds + 1, every)
+    lines = list(history(recipe, seed_of, steps, base, (level, gap), groups, group_of, personal))
+    finals = [line for line in lines if line['round'] == steps[-1]]
+    what = {'recipe': recipe, 'scenario': scenario, 'model': model, 'rounds': rounds, 'seeds': seed_of.tolist()}
     summary = {
-        'recipe': recipe,
-        'scenario': scenario,
-        'model': model,
-        'rounds': rounds,
-        'seeds': list(range(first_seed, first_seed + seeds)),
+        **what,
         'groups': list(groups),
         'group_of': group_of.tolist() if groups else None,
-        'global': over_seeds(finals),
-        'deployed': over_seeds(personals) if personal else None,
+        'global': over_seeds([line['global'] for line in finals]),
+        'deployed': over_seeds([line['deployed'] for line in finals]) if personal else None,
         'adapted': None,
-        'seconds': 12.5,
-        'compile_seconds': 4.0,
-        'rounds_per_second': 8.0,
-        'bytes_per_round': {'down': 150_000, 'up': 100_500},
-        'work_per_round': {'steps': 40.0, 'examples': 640.0, 'gradient_passes': 80.0, 'forward_passes': 0.0},
-        'load_per_core': 1.5,
-        'cores': 2,
-        'padding_waste': 0.07,
-        'failures': {'dropped': 0, 'non_finite': 0, 'empty_rounds': 0},
-    } | dict(summary_changes)
-    config = {
-        'recipe': recipe,
-        'scenario': scenario,
-        'model': model,
-        'rounds': rounds,
-        'seeds': list(range(first_seed, first_seed + seeds)),
+        **COSTS,
+    }
+    path.mkdir(parents=True)
+    (path / 'config.json').write_text(json.dumps(what | facts(recipe, scenario) | dict(config_changes)))
+    (path / 'summary.json').write_text(json.dumps(summary | dict(summary_changes), allow_nan=False))
+    (path / 'metrics.jsonl').write_text(''.join(json.dumps(line, allow_nan=False) + '\n' for line in lines))
+    if images:
+        got = kept(recipe, base, seed_of, groups, group_of, images, patient_of, tests)
+        write_predictions(path, dataclasses.replace(got, kind='deployed', client=got.set) if personal else got)
+    return path
+
+
+COSTS = {
+    'seconds': 12.5,
+    'compile_seconds': 4.0,
+    'rounds_per_second': 8.0,
+    'bytes_per_round': {'down': 150_000, 'up': 100_500},
+    'work_per_round': {'steps': 40.0, 'examples': 640.0, 'gradient_passes': 80.0, 'forward_passes': 0.0},
+    'load_per_core': 1.5,
+    'cores': 2,
+    'padding_waste': 0.07,
+    'failures': {'dropped': 0, 'non_finite': 0, 'empty_rounds': 0},
+}
+
+
+def facts(recipe, scenario):
+    """What config.json says beside the settings."""
+    return {
         'commit': '0123abc',
         'command': f'fedjax-fair run --recipe={recipe} --scenario={scenario}',
         'versions': {'jax': '0.10.2', 'numpy': '2.4.0'},
         'flags': {'lr': 0.05, 'batch_size': 32},
-    } | dict(config_changes)
-    path.mkdir(parents=True)
-    (path / 'config.json').write_text(json.dumps(config))
-    (path / 'summary.json').write_text(json.dumps(summary, allow_nan=False))
-    (path / 'metrics.jsonl').write_text(''.join(json.dumps(line, allow_nan=False) + '\n' for line in lines))
-    if images:
-        seed_of = np.arange(first_seed, first_seed + seeds)
-        got = kept(recipe, base, seed_of, groups, group_of, images, patient_of, tests)
-        write_predictions(path, dataclasses.replace(got, kind='deployed', client=got.set) if personal else got)
-    return path
+    }
+
+
+def history(recipe, seeds, steps, base, level_and_gap, groups, group_of, personal):
+    """The lines of metrics.jsonl: clients rise towards ``base``."""
+    rng = np.random.default_rng(sum(map(ord, recipe)))
+    level, gap = level_and_gap
+    for seed in seeds.tolist():
+        shift = rng.normal(0, 0.01, len(base))
+        for step in steps:
+            done = step / (steps.stop - 1)
+            accuracy = np.clip(base * (1 - np.exp(-4 * done)) + shift + rng.normal(0, 0.01, len(base)), 0, 1)
+            loss = 2.3 * np.exp(-5 * level * done) + gap + 0.02 * seed
+            line = {'round': step, 'seed': seed, 'train_loss': loss}
+            line['global'] = evaluation(accuracy, groups, group_of)
+            if personal:
+                line['deployed'] = evaluation(np.clip(accuracy + 0.05, 0, 1), groups, group_of)
+            yield line
 
 
 def kept(recipe, chance, seeds, groups, group_of, images, patient_of, tests):

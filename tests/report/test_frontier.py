@@ -3,7 +3,9 @@
 import pytest
 
 from fedjax_fair import report, results
+from fedjax_fair.cli import reporting
 from fedjax_fair.report.frontier import in_words
+from fedjax_fair.results import frontier
 from fedjax_fair.results.comparison import compare_runs
 from fedjax_fair.results.frontier import cost_of_fairness, interval
 
@@ -32,6 +34,25 @@ def test_errors_are_those_of_tables_and_without_predictions_over_seeds(folder, m
     (kept,) = report.load_runs([make_run('kept', images=20)])
     outcome = compare_runs([kept]).analysis.outcomes['avg']
     assert interval(kept, 'avg') == pytest.approx((100 * outcome.level.estimate[0], 100 * outcome.level_half[0]))
+
+
+def test_a_run_is_analysed_once_for_table_words_and_figure(make_run, tmp_path, monkeypatch):
+    for q, level, gap in ((0, 0.8, 0.1), (5, 0.64, 0.02)):
+        make_run('qfedavg', directory=f'frontier/qfedavg.q/qfedavg.q={q}', level=level, gap=gap, images=100)
+    asked = []
+
+    def counted(runs, **how):
+        asked.append(len(runs))
+        return compare_runs(runs, **how)
+
+    monkeypatch.setattr(frontier, 'compare_runs', counted)
+    reporting.show([make_run(directory='fedavg')], tmp_path)
+    assert sorted(asked) == [1, 1, 1, 2]  # two values, the run beside them, and the gain from one value to the other
+
+
+def test_an_interval_stays_within_what_is_possible():
+    found = frontier.Interval(7.0, 9.0)
+    assert (found.lo, found.hi) == (0, 16) and frontier.Interval(95.0, 9.0).hi == 100
 
 
 def test_one_seed_has_no_error(make_run):
@@ -68,8 +89,8 @@ def test_the_report_holds_figure_table_and_sentence(folder):
     assert (folder / 'frontier.png').exists() and '<figure class="frontier">' in page
     cost = cost_of_fairness(results.frontiers(folder)['qfedavg.q'])
     sentence = (
-        f'From qfedavg.q=0 (best AVG) to qfedavg.q=10 (best worst): worst gains {cost.gain:.2f} points and AVG loses '
-        f'{cost.price:.2f}; each point of worst costs {cost.price / cost.gain:.2f} points of AVG.'
+        f'From qfedavg.q=0 (best AVG) to qfedavg.q=10 (best worst): worst gains {cost.gain:.1f} points and AVG loses '
+        f'{cost.price:.1f}. What a point of worst costs is undecided: the gain has no interval.'
     )
     assert sentence in page and sentence in text and text == report.frontier_text(folder)
     assert '| qfedavg.q | AVG | worst |' in text and text.count(' [') == 6
@@ -98,8 +119,31 @@ def test_a_gain_has_the_interval_of_the_paired_difference(make_run, tmp_path):
     runs = results.frontiers(tmp_path)['qfedavg.q']
     cost = cost_of_fairness(runs)
     half = 100 * compare_runs([runs[5], runs[0]]).analysis.outcomes['worst'].half95[0]
-    told = f'The 95 % interval of the gain is {cost.gain - half:.2f} to {cost.gain + half:.2f}.'
-    assert cost.fair_value == 5 and in_words('qfedavg.q', runs).endswith(told)
+    told = f'The 95 % interval of the gain is {cost.gain - half:.1f} to {cost.gain + half:.1f}.'
+    assert cost.fair_value == 5 and cost.lo > 0 and in_words('qfedavg.q', runs).endswith(told)
+    assert f'each point of worst costs {cost.price / cost.gain:.1f} points of AVG.' in in_words('qfedavg.q', runs)
+
+
+def test_a_gain_that_may_be_none_has_no_price(make_run, tmp_path):
+    for q, level, gap in ((0, 0.8, 0.1), (5, 0.62, 0.02)):
+        make_run('qfedavg', directory=f'frontier/qfedavg.q/qfedavg.q={q}', level=level, gap=gap, images=12)
+    runs = results.frontiers(tmp_path)['qfedavg.q']
+    cost = cost_of_fairness(runs)
+    told = in_words('qfedavg.q', runs)
+    assert cost.fair_value != cost.mean_value and cost.lo < 0 < cost.hi
+    assert told.endswith(': what a point of worst costs is undecided.') and 'each point' not in told
+
+
+def test_a_frontier_says_what_it_is_of(make_run, tmp_path):
+    for q, level, gap in ((0, 0.8, 0.1), (5, 0.64, 0.02)):
+        make_run('qfedavg', directory=f'frontier/qfedavg.q/qfedavg.q={q}', level=level, gap=gap, images=10, clients=4)
+    page = report.write_report([make_run(directory='fedavg')], tmp_path).read_text()
+    text = (tmp_path / 'frontier.md').read_text()
+    for told in (
+        'data: digits', 'network mlp; 50 rounds; 3 seeds: 0, 1, 2', 'score: accuracy',
+        'means of rounds 30, 35, 40, 45, 50', '95 % intervals: new seeds and new patients', '20 test patients in all',
+    ):  # fmt: skip
+        assert f'- {told}' in text and told in page.partition('What fairness costs')[2]
 
 
 def test_a_folder_without_frontiers_says_nothing_of_them(make_run, tmp_path):

@@ -195,6 +195,15 @@ def test_a_train_loss_that_stands_still_is_noticed(make_run, train, expected):
     assert loss_stands_still(run) == expected
 
 
+@pytest.mark.parametrize(
+    ('first', 'last', 'expected'),
+    [(2.3, 2.29, 'the train loss is 2.3 after round 1 and 2.29 at the end'), (2.3, 1.0, '')],
+)
+def test_one_evaluation_is_compared_with_the_first_round(make_run, first, last, expected):
+    run = with_losses(make_run(seeds=1, groups=(), summary_changes={'first_train_loss': first}), [last], [1.0])
+    assert loss_stands_still(run) == expected
+
+
 @pytest.mark.parametrize(('scores', 'told'), [([0.1, 0.2, 0.1], True), ([0.1, 0.2, 0.3], False), ([1.0] * 3, False)])
 def test_scores_that_stand_still_are_noticed_unless_they_are_perfect(make_run, scores, told):
     run = with_losses(make_run(seeds=1, groups=()), [2.3, 2.2, 2.1], [1.0] * 3, scores)

@@ -1,33 +1,19 @@
-"""The table of results: every number is one of the comparison, in every dress."""
+"""The table of results: every number is one of the comparison, with and without predictions."""
 
-import csv
-import io
+import dataclasses
 import json
 import re
 
 import numpy as np
 import pytest
-from rich.console import Console
+from tables import check_latex, read_csv, table_of
 
 from fedjax_fair import report
 from fedjax_fair.errors import UserError
-from fedjax_fair.report.table import cell_text
+from fedjax_fair.report.cells import cell_text
+from fedjax_fair.results import predictions
 from fedjax_fair.results.comparison import compare_runs
-
-
-@pytest.fixture
-def three(make_run):
-    """A fair recipe, one that is worse, and one that cannot be told from the first."""
-    options = {'seeds': 5, 'images': 40, 'clients': 8}
-    return [
-        make_run('base', level=0.9, gap=0.1, **options),
-        make_run('worse', level=0.6, gap=0.1, **options),
-        make_run('same', level=0.9, gap=0.1, **options),
-    ]
-
-
-def table_of(*paths, **options):
-    return report.make_table(report.load_runs(paths), **options)
+from fedjax_fair.results.prediction_file import write_predictions
 
 
 def column(table, name):
@@ -38,16 +24,6 @@ def column(table, name):
 def texts(table, name):
     place = [one.name for one in table.columns].index(name)
     return [cell_text(table.columns[place], row.cells[place]) for row in table.rows]
-
-
-def read_csv(table):
-    return list(csv.DictReader(io.StringIO(report.to_csv(table))))
-
-
-def shown(table, width=200):
-    console = Console(width=width, file=io.StringIO())
-    console.print(report.to_rich(table, width))
-    return console.file.getvalue()
 
 
 def final_accuracies(path):
@@ -93,6 +69,67 @@ def test_dots_mark_all_that_cannot_be_told_from_the_best(three):
     assert '**' not in markdown and markdown.count('•') == sum(cell.dot for row in table.rows for cell in row.cells)
 
 
+def test_worst_has_the_interval_of_its_raw_number(three):
+    table, outcome = table_of(*three), compare_runs(report.load_runs(three)).analysis.outcomes['worst']
+    for place, cell in enumerate(column(table, 'worst')):
+        level, half = 100 * outcome.level.estimate[place], 100 * outcome.level_half[place]
+        np.testing.assert_allclose((cell.raw, cell.lo, cell.hi), (level, level - half, min(100, level + half)))
+        assert cell.lo < cell.value < cell.hi
+
+
+def shared_tests(make_run, **options):
+    """Two clients of a site with the same test images."""
+    path = make_run(groups=(), clients=2, images=60, patient_of=lambda image: image, gap=0.01, **options)
+    got = predictions(path)
+    rows, other = np.flatnonzero(got.set == 0), np.flatnonzero(got.set == 1)
+    same = {name: getattr(got, name).copy() for name in ('example', 'cluster', 'label')}
+    for values in same.values():
+        values[other] = values[rows]
+    write_predictions(path, dataclasses.replace(got, **same))
+    return path
+
+
+def test_a_worst_that_cannot_be_corrected_is_shown_plainly(make_run):
+    table = table_of(shared_tests(make_run, recipe='one'), shared_tests(make_run, recipe='two', level=0.4))
+    (first, second) = texts(table, 'raw worst')
+    assert re.fullmatch(r'• \d\d(\.\d)? \[\d\d(\.\d)?, \d\d(\.\d)?\]', first) and '(' not in second
+    tex = report.to_latex(table)
+    check_latex(tex)
+    assert 'raw worst $' in tex and r'\underline{(' not in tex and 'worst (raw)' not in tex
+
+
+def test_a_raw_number_among_corrected_ones_is_marked(three, make_run):
+    cells = texts(table_of(*three, make_run('old', clients=8, seeds=5)), 'worst')
+    assert cells[3].endswith(' raw') and '(' not in cells[3] and all('(' in cell for cell in cells[:3])
+
+
+def test_wide_intervals_are_shown_in_whole_points(make_run):
+    runs = [make_run(name, images=16, clients=4, level=level) for name, level in (('one', 0.7), ('two', 0.6))]
+    table = table_of(*runs)
+    cell = column(table, 'AVG')[0]
+    assert cell.hi - cell.lo > 10 and re.fullmatch(r'(• )?\d\d \[\d\d, \d\d\]', texts(table, 'AVG')[0])
+    assert re.search(r'\$\d\d_\{\d\d\}\^\{\d\d\}\$', report.to_latex(table))
+    assert re.search(r'AVG [+-]\d+ points (over|vs) one \(95 % interval -?\d+ to -?\d+\)', report.to_markdown(table))
+
+
+def test_few_test_images_in_all_are_told(make_run):
+    table = table_of(make_run('one', groups=('only',), clients=1, images=10))
+    told = '5 test patients in all: intervals were tried out with 40 and more, and may be too narrow here'
+    assert told in table.found.notes and told in report.to_latex(table)
+    many = table_of(make_run('two', groups=('only',), clients=1, images=100))
+    assert not any('in all' in note for note in many.found.notes)
+
+
+def test_dots_are_explained_only_where_one_is_shown(three, make_run):
+    assert 'A dot marks' in report.to_markdown(table_of(*three))
+    chance = {'chance': {'global': 0.99, 'own': 0.99}}
+    options = {'images': 20, 'clients': 4, 'summary_changes': chance}
+    lost = table_of(make_run('lost', **options), make_run('gone', **options))
+    assert any(any(one.best) for one in lost.found.measures.values())
+    for text in (report.to_markdown(lost), report.to_latex(lost)):
+        assert 'A dot marks' not in text and 'Underlined' not in text
+
+
 def test_a_baseline_can_be_named(three):
     table = table_of(*three, baseline='worse')
     assert texts(table, 'AVG vs worse')[1] == '–'
@@ -116,14 +153,43 @@ def test_sites_with_few_patients_have_no_verdict(make_run):
     assert all(cell.faint and cell.lo is not None for cell in column(table, 'a'))
     rows = [row for row in read_csv(table) if (row['statistic'], row['kind']) == ('site:a', 'difference')]
     assert [row['verdict'] for row in rows] == ['too few patients']
+    assert not any(cell.dot for cell in column(table, 'a')) and any(cell.dot for cell in column(table, 'AVG'))
+
+
+def test_a_run_alone_marks_sites_with_few_patients_too(make_run):
+    table = table_of(make_run('one', images=12, clients=4))
+    assert {(cell.word, cell.faint) for cell in column(table, 'photo')} == {('too few patients', True)}
+    assert 'photo, sketch, cartoon, art: fewer than 10 test patients, so nothing is said' in report.to_markdown(table)
+
+
+def test_what_all_seeds_and_patients_agree_on_has_no_interval(make_run):
+    table = table_of(make_run('one', level=1.0, gap=0.0, images=12, clients=4))
+    assert texts(table, 'AVG') == ['100.0 seed sd 0.0'] and texts(table, 'photo')[0].startswith('100.0 seed sd 0.0')
+
+
+def test_a_difference_of_two_spreads_of_zero_shows_no_number(make_run):
+    options = {'gap': 0.0, 'images': 40, 'clients': 8}
+    table = table_of(make_run('one', level=0.7, **options), make_run('two', level=0.6, **options))
+    assert {cell.value for cell in column(table, 'spread')} == {0}
+    assert texts(table, 'spread vs one')[1] == 'no spread beyond test noise'
+
+
+def test_the_global_model_stands_beside_personal_ones_with_intervals(make_run):
+    options = {'seeds': 3, 'clients': 8}
+    table = table_of(make_run('fedavg', images=40, **options), make_run('ditto', personal=True, **options))
+    shared, own = column(table, 'global model AVG')
+    assert shared == column(table, 'AVG')[0]._replace(dot=False)  # the headline of fedavg is its global model
+    (run,) = [run for run in table.found.runs if run.label == 'ditto']
+    assert own.value == pytest.approx(100 * run.result('global')['avg']['mean']) and own.seed_sd is not None
+    assert {'global model spread', 'global model worst'} <= {one.name for one in table.columns}
 
 
 def test_identical_predictions_are_named(make_run):
     options = {'images': 20, 'clients': 4, 'level': 0.7}
     paths = [make_run('fedavg', directory='one', **options), make_run('fedavg', directory='two', **options)]
     table = table_of(*paths)
-    assert texts(table, 'AVG vs fedavg (mlp) (one)')[1] == '0.0 [0.0, 0.0] identical predictions'
-    assert '- fedavg (mlp) (two): identical predictions to fedavg (mlp) (one)' in report.to_markdown(table)
+    assert texts(table, 'AVG vs fedavg (one)')[1] == '0.0 [0.0, 0.0] identical predictions'
+    assert '- fedavg (two): identical predictions to fedavg (one)' in report.to_markdown(table)
 
 
 def test_one_seed_gives_no_verdict_on_recipes(make_run):
@@ -241,14 +307,14 @@ def test_a_sweep_shows_the_test_scores_of_the_point_that_validation_chooses(make
     lines = report.to_markdown(table).splitlines()
     assert lines[0].startswith('| recipe | validation ↑ | AVG ↑ |') and ' vs ' not in lines[0]
     assert '| 70.0 | – | – |' in lines[2]
-    assert lines[3].startswith('| fedprox (mlp) (high) (chosen) | 90.0 | ') and '–' not in lines[3]
+    assert lines[3].startswith('| fedprox (high) (chosen) | 90.0 | ') and '–' not in lines[3]
     assert lines[2].endswith('| 40 | 640 | 80 | 150.0 | 100.5 | 1.50 | 0.125 |')  # costs are no test scores
     rows = [row for row in read_csv(table) if row['statistic'] == 'avg']
     assert [row['chosen'] for row in rows] == ['false', 'true', 'false'] and all(row['estimate'] for row in rows)
     assert not [row for row in read_csv(table) if row['verdict'] or row['in_best_set']]
     tex = report.to_latex(table)
     check_latex(tex)
-    assert tex.count('_{') == 6  # AVG, spread and four groups of the chosen one
+    assert tex.count('_{') == 7  # AVG, spread, worst and four groups of the chosen one
 
 
 def test_data_seeds_are_what_intervals_are_over(make_run, tmp_path):
@@ -287,115 +353,3 @@ def test_many_groups_have_no_columns_of_their_own(make_run):
 def test_missing_costs_have_no_column(make_run):
     table = table_of(make_run(summary_changes={'bytes_per_round': None, 'rounds_per_second': None}))
     assert not {'kB up/round', 's/round'} & {one.name for one in table.columns}
-
-
-# --- dresses ---------------------------------------------------------------------------------------------------------
-
-
-def test_every_scenario_has_a_table(make_run):
-    paths = [make_run(name, scenario=scenario) for scenario in ('easy', 'hard') for name in ('a', 'b')]
-    tables = report.make_tables(report.load_runs(paths))
-    assert [(one.scenario, [row.label for row in one.rows]) for one in tables] == [
-        ('easy', ['a', 'b']),
-        ('hard', ['a', 'b']),
-    ]
-    text = report.to_markdown(*tables)
-    assert text.index('## easy') < text.index('## hard')
-    scenarios = [row['scenario'] for row in csv.DictReader(io.StringIO(report.to_csv(*tables)))]
-    assert set(scenarios) == {'easy', 'hard'} and scenarios == sorted(scenarios)
-
-
-def test_csv_has_a_row_per_recipe_and_statistic(three):
-    rows = read_csv(table_of(*three))
-    keys = [(row['recipe'], row['statistic'], row['kind']) for row in rows]
-    assert len(set(keys)) == len(keys)
-    difference = next(row for row in rows if row['kind'] == 'difference' and row['recipe'] == 'worse')
-    assert difference['baseline'] == 'base' and difference['statistic'] == 'avg' and difference['verdict'] == 'worse'
-    assert float(difference['lo']) < float(difference['lo90']) < float(difference['estimate']) < 0
-    assert float(difference['p']) <= float(difference['p_holm']) <= 0.05
-    assert all(float(difference[name]) > 0 for name in ('a', 'df_a', 'kappa', 'df_kappa'))
-    assert (difference['seeds'], difference['patients'], difference['margin']) == ('5', '160', '1')
-
-
-def test_json_has_its_documented_form(three):
-    record = json.loads(report.to_json(table_of(*three)))
-    assert set(record) == {'version', 'unit', 'scenarios'} and record['version'] == 1
-    (scenario,) = record['scenarios']
-    assert set(scenario) == {
-        'scenario', 'score', 'over', 'baseline', 'margin', 'seeds', 'patients', 'patients_known', 'chosen',
-        'notes', 'recipes',
-    }  # fmt: skip
-    first, second, _ = scenario['recipes']
-    assert set(first) == {'recipe', 'folders', 'undecided', 'words', 'statistics'}
-    assert first['words'] is None and second['words'].startswith('worse: AVG -')
-    avg = second['statistics']['avg']
-    assert set(avg) == {'primary', 'higher_is_better', 'in_best_set', 'patients', 'level', 'difference'}
-    assert avg['difference']['verdict'] == 'worse' and avg['in_best_set'] is False
-    assert first['statistics']['avg']['difference'] is None
-    assert {'estimate', 'lo', 'hi', 'a', 'kappa', 'df_a', 'df_kappa', 'seed_sd'} <= set(avg['level'])
-
-
-def test_latex_is_whole_and_has_a_cell_per_column(three):
-    text = report.to_latex(table_of(*three))
-    check_latex(text)
-    assert re.search(r'\\underline\{\$\d\d\.\d_\{\d\d\.\d\}\^\{\d\d\.\d\}\$\}', text)
-    assert '5 seeds, 160 patients; Holm over 2 comparisons with base; margin 1 point' in text
-    assert '95 \\% intervals' in text and '\\textbf' not in text
-
-
-def test_names_cannot_break_the_formats(make_run):
-    name = 'a|b,"c" [red]x[/red] 50%_$&#{}~^\\'
-    table = table_of(make_run(name, directory='odd', seeds=2, images=10, clients=4), make_run('plain'))
-    lines = report.to_markdown(table).splitlines()
-    bars = re.compile(r'(?<!\\)\|')
-    assert len({len(bars.findall(line)) for line in lines[:4]}) == 1
-    assert read_csv(table)[0]['recipe'] == name
-    assert '[red]x[/red]' in shown(table).replace('\n', '')
-    text = report.to_latex(table)
-    check_latex(text)
-    assert '50\\%\\_\\$\\&\\#\\{\\}\\textasciitilde{}\\textasciicircum{}\\textbackslash{}' in text
-
-
-def check_latex(text):
-    """Braces and environments close in order, dollars pair up, and all rows have as many cells as columns."""
-    bare = re.sub(r'\\[\\{}$&%#_]', lambda found: '\n' if found[0] == '\\\\' else '', re.sub(r'(?m)^%.*$', '', text))
-    assert '%' not in bare and '#' not in bare
-    depth = 0
-    for char in bare:
-        depth += (char == '{') - (char == '}')
-        assert depth >= 0
-    assert depth == 0 and bare.count('$') % 2 == 0
-    environments = []
-    for what, name in re.findall(r'\\(begin|end)\{(\w+)\}', bare):
-        assert what == 'begin' or environments.pop() == name
-        if what == 'begin':
-            environments.append(name)
-    assert not environments
-    columns = re.search(r'\\begin\{tabular\}\{(\w+)\}', bare)[1]
-    body = bare.split('\\toprule')[1].split('\\bottomrule')[0].replace('\\midrule', '')
-    rows = [row for row in body.split('\n') if '&' in row]
-    assert rows and {row.count('&') + 1 for row in rows} == {len(columns)}
-
-
-def test_terminal_table_shows_every_number(three):
-    table = table_of(*three)
-    text = shown(table)
-    assert 'digits' in text and 'exploratory' in text
-    for row in table.rows:
-        assert row.label in text
-        assert f'{row.cells[0].value:.1f}' in text and f'[{row.cells[0].lo:.1f}, {row.cells[0].hi:.1f}]' in text
-    assert 'worse: AVG -' in text and 'margin 1 point.' in text
-
-
-@pytest.mark.parametrize('width', [80, 100])
-def test_terminal_table_has_room_for_all_verdicts(three, width):
-    lines = shown(table_of(*three), width).splitlines()
-    assert max(map(len, lines)) <= width
-    before = '\n'.join(lines).split('exploratory')[0]
-    assert 'no room for' not in before and before.count('vs base') >= 2 and '…' not in before
-
-
-def test_narrow_terminals_leave_columns_out_and_name_them(three):
-    text = shown(table_of(*three), 50)
-    assert max(map(len, text.splitlines())) <= 50
-    assert 'no room for' in text and 's/round' in text and '…' not in text

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from fedjax_fair import report, results
+from fedjax_fair.report.pictures import drawn
 from fedjax_fair.results.findings import findings
 from fedjax_fair.results.recalls import class_recalls
 from fedjax_fair.viz import figures, heatmaps, save, style
@@ -130,6 +131,35 @@ def test_heat_maps_show_scores_by_site_and_recalls_by_class(make_run):
     heatmaps.heat_map(['one', 'old'], ['a', 'b', 'c'], recalls)  # missing numbers stay empty
     many = load(make_run(groups=tuple(f'site{i}' for i in range(41)), clients=41, gap=0.001, seeds=1))
     assert heatmaps.site_map(findings(many)) is None
+
+
+def test_heat_maps_name_classes_as_the_source_does(make_run):
+    options = {'images': 8, 'seeds': 2}
+    (run,) = load(make_run('named', **options))
+    count = class_recalls([run]).shape[1]
+    names = [f'kind {k}' for k in range(count)]
+    (named,) = load(make_run('other', summary_changes={'class_names': names}, **options))
+    figures_of = {name: figure for name, _, figure in drawn(findings([named]))}
+    assert [text.get_text() for text in figures_of['classes'].axes[0].get_xticklabels()] == names
+
+
+def test_panels_have_room_for_every_group_and_none_beyond_what_is_possible(make_run):
+    runs = load(make_run('fedavg', gap=0.25, level=0.99, summary_changes={'chance': {'global': 0.6, 'own': 0.6}}))
+    figure = report.accuracy_over_rounds(runs)
+    drawn = np.concatenate([ax.lines[0].get_ydata() for ax in figure.axes])
+    low, high = figure.axes[0].get_ylim()
+    assert -2 < low < drawn.min() and drawn.max() < high < 102
+    (ax,) = report.fairness_plane(load(make_run('a', images=2, clients=4), make_run('b', images=2, clients=4))).axes
+    assert min(*ax.get_xlim(), *ax.get_ylim()) > -2 and max(*ax.get_xlim(), *ax.get_ylim()) < 102
+
+
+def test_the_chance_line_is_drawn_and_told_where_it_lies_outside(make_run):
+    runs = load(make_run('fedavg', summary_changes={'chance': {'global': 0.6, 'own': 0.6}}))
+    (_, line) = report.accuracy_over_rounds(runs).axes[0].lines
+    assert list(line.get_ydata()) == [60, 60]
+    runs = load(make_run('afl', summary_changes={'chance': {'global': 0.01, 'own': 0.01}}), make_run('other'))
+    (ax,) = report.fairness_plane(runs).axes
+    assert 'chance 1.0 % lies outside' in [text.get_text() for text in ax.texts]
 
 
 def test_loss_axis_is_logarithmic_over_decades(make_run):

@@ -32,6 +32,34 @@ def test_the_same_recipe_twice_is_identical(right):
         assert found[f'{name}_best_set'].all()
 
 
+@pytest.mark.parametrize('name', ['avg', 'spread2', 'worst', 'site2'])
+def test_a_copy_of_a_recipe_is_identical_in_any_table_and_changes_nothing_for_the_others(name):
+    chance = np.array([0.9, 0.8, 0.7, 0.6])[SITE]
+    right = np.random.default_rng(3).random((5, 4, len(SITE))) < chance
+    five, copied = (stats.analyse(one, SITE, PATIENT, score='accuracy') for one in (right, right[[0, 1, 2, 3, 4, 0]]))
+    places = list(zip(copied[f'{name}_pair_A'], copied[f'{name}_pair_B'], strict=True))
+    copy = places.index((0, 5))
+    assert copied[f'{name}_pair_verdict'][copy] == 'identical predictions'
+    assert copied[f'{name}_pair_a'][copy] == copied[f'{name}_pair_lo95'][copy] == copied[f'{name}_pair_hi95'][copy] == 0
+    others = [place for place, (_, second) in enumerate(places) if second != 5]
+    for number in ('a', 'df_a', 'p', 'lo95'):
+        np.testing.assert_allclose(copied[f'{name}_pair_{number}'][others], five[f'{name}_pair_{number}'])
+    assert (five[f'{name}_pair_df_a'] == 4 + 3).all()
+
+
+def test_copies_do_not_make_a_table_of_four_recipes(right):
+    three, copied = (stats.analyse(one, SITE, PATIENT, score='accuracy') for one in (right, right[[0, 1, 2, 2]]))
+    np.testing.assert_allclose(copied['avg_pair_a'][:2], three['avg_pair_a'][:2])
+    np.testing.assert_allclose(copied['avg_pair_df_a'], 3)
+
+
+def test_a_spread_that_is_exactly_that_of_noise_is_zero():
+    right = np.ones((2, 3, 80))
+    right[..., 40] = 0  # 40 and 39 of 40 images: the squared difference is what one image explains
+    found = stats.analyse(right, np.repeat([0, 1], 40), np.tile(np.arange(40), 2), score='accuracy')
+    assert found['spread'].tolist() == [0, 0] and abs(found['spread2']).max() < 1e-15
+
+
 def test_swapping_recipes_turns_every_difference_round(right):
     one, two = (stats.analyse(right[order], SITE, PATIENT, score='accuracy') for order in ([0, 1], [1, 0]))
     for name in ('avg', 'spread2', 'jain', 'worst', 'worst10', 'gap'):

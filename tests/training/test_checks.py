@@ -23,6 +23,10 @@ from fedjax_fair.training.config import options_from_text, text_of_options
         ({'seeds': (2**33,)}, 'seeds=8589934592 must be different whole numbers'),
         ({'data_seed': 10**30}, 'data_seed=1'),
         ({'model': 'mlp', 'model_options': {'widths': -1}}, 'model_options: widths=-1'),
+        ({'adam_b1': 0.5}, 'adam_b1=0.5 is of local_optimizer=adam or local_optimizer=adamw; local_optimizer=sgd'),
+        ({'adam_b2': 0.99, 'local_optimizer': 'rmsprop'}, 'adam_b2=0.99 is of local_optimizer=adam or'),
+        ({'adam_b2': 1, 'local_optimizer': 'adam'}, 'adam_b2=1'),
+        ({'eval_batch_size': 0}, 'eval_batch_size=0 must be at least 1'),
     ],
 )
 def test_settings(settings, told):

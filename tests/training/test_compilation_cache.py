@@ -1,9 +1,11 @@
 """Where compiled programs are kept."""
 
+import warnings
+
 import jax
 import pytest
 
-from fedjax_fair.training import cache
+from fedjax_fair.training import compilation_cache as cache
 
 
 @pytest.fixture
@@ -35,3 +37,13 @@ def test_a_folder_that_is_set_already_is_kept(restored, tmp_path):
 def test_the_name_of_a_machine_is_stable():
     assert cache._machine() == cache._machine()
     assert len(cache._machine()) == 16
+
+
+def test_a_folder_that_cannot_be_written_costs_no_warning(restored, monkeypatch, tmp_path):
+    (tmp_path / 'file').touch()
+    monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path / 'file'))
+    jax.config.update('jax_compilation_cache_dir', None)
+    with warnings.catch_warnings(record=True) as told:
+        cache.use_compilation_cache()
+        jax.jit(lambda x: x + len(str(tmp_path)))(1)
+    assert not [str(one.message) for one in told]

@@ -1,11 +1,12 @@
 """A grid times seeds as one program: compiled once, and every point the run one would have made alone."""
 
 import json
+import pathlib
 
 import pytest
 
 from fedjax_fair.methods import RECIPES
-from fedjax_fair.results import failure_lines, point_name
+from fedjax_fair.results import failure_lines, files, point_name
 from fedjax_fair.training import Config, Interrupted, loop, prepare, run, setup
 
 pytestmark = pytest.mark.xdist_group('grid_run')
@@ -95,6 +96,28 @@ def test_a_sweep_is_resumed_and_other_settings_are_refused(toy, tmp_path, monkey
     found = run(config, tmp_path / 'out', points=points, resume=True, quiet=True)
     assert found == run(config, tmp_path / 'out', points=points, resume=True, quiet=True)
     assert [json.loads((tmp_path / 'out' / f'lr={lr}' / 'summary.json').read_text()) for lr in (0.1, 0.2)] == found
+
+
+@pytest.mark.parametrize('file', ['sweep.json', 'lr=0.1/summary.json', 'lr=0.2/summary.json'])
+def test_a_sweep_that_is_killed_at_its_end_goes_on(toy, tmp_path, monkeypatch, capsys, file):
+    """Predictions are there until all files are written, and the summaries come last of all."""
+    config, points, out = toy(rounds=2, checkpoint_every=1), [{'lr': 0.1}, {'lr': 0.2}], tmp_path / 'out'
+    write = files.publish
+
+    def publish(path, content):
+        if pathlib.Path(path) == out / file:
+            raise RuntimeError('power failure')
+        return write(path, content)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files, 'publish', publish)
+        with pytest.raises(RuntimeError, match='power failure'):
+            run(config, out, points=points, quiet=True)
+    found = run(config, out, points=points, resume=True, quiet=True)
+    assert 'lost' not in capsys.readouterr().err
+    assert [summary['predictions_bytes'].keys() for summary in found] == [{'global', 'adapted'}] * 2
+    assert len(json.loads((out / 'sweep.json').read_text())['points']) == 2
+    assert not list(out.glob('*/evaluated_examples')) and (out / 'lr=0.2' / 'predictions.npz').exists()
 
 
 def test_failures_name_the_point():

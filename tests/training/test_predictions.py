@@ -9,7 +9,8 @@ import pytest
 from fedjax_fair import results
 from fedjax_fair.errors import UserError
 from fedjax_fair.results import prediction_file
-from fedjax_fair.training import Config, Interrupted, loop, prepare, run
+from fedjax_fair.results.comparison import compare_runs
+from fedjax_fair.training import Config, Interrupted, loop, prepare, run, run_data_seeds
 
 pytestmark = pytest.mark.xdist_group('predictions')
 
@@ -108,3 +109,15 @@ def test_damaged_files_are_named(config, tmp_path):
         results.predictions(tmp_path)
     with pytest.raises(UserError, match="kind='mine' is not one of"):
         results.predictions(tmp_path, 'mine')
+
+
+def test_generated_examples_of_several_data_seeds_are_different_ones(tmp_path):
+    config = Config(scenario='gaussian_toy_1', model='logreg', rounds=1, batch_size=16, devices=1)
+    run_data_seeds(config, tmp_path, (0, 1, 2), quiet=True)
+    units = [results.predictions(tmp_path / f'data_seed={seed}') for seed in (0, 1, 2)]
+    each = len(units[0].example)
+    assert len(set(units[0].example.tolist())) == each and (units[0].example >= 0).all()
+    found = compare_runs([results.load(tmp_path)])
+    assert found.patients == 3 * each
+    run(config, tmp_path / 'again', quiet=True)
+    assert (results.predictions(tmp_path / 'again').example == units[0].example).all()

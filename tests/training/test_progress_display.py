@@ -4,6 +4,7 @@ import io
 import re
 import time
 
+import pytest
 from rich.console import Console
 
 from fedjax_fair.training.progress import Display, fairness_note
@@ -47,6 +48,17 @@ def test_quiet_shows_warnings_only():
     stream = io.StringIO()
     Display('x', 1, console=Console(file=stream), quiet=True).warn('3 rounds were empty')
     assert stream.getvalue() == 'x: 3 rounds were empty\n'
+
+
+@pytest.mark.parametrize('terminal', [True, False])
+def test_names_of_data_are_printed_as_they_are(capsys, monkeypatch, terminal):
+    monkeypatch.setenv('FORCE_COLOR', '1') if terminal else monkeypatch.delenv('FORCE_COLOR', raising=False)
+    with Display('fedavg on npz:ten:[red]one', 4) as display:
+        display.say('reads npz:ten:[red]one')
+        display._live.refresh()
+    told = capsys.readouterr().err
+    assert 'fedavg on npz:ten:[red]one: reads npz:ten:[red]one' in told.replace('\n', '')
+    assert all(char.isascii() or char in '━╸╺•' for char in told)
 
 
 def test_compilation_does_not_count_for_speed():

@@ -107,6 +107,25 @@ def test_a_killed_run_goes_on_from_its_last_checkpoint(config, whole, tmp_path, 
     assert_equal(config, whole[0], out)
 
 
+def test_a_run_goes_on_from_the_checkpoint_before_a_damaged_one(config, whole, tmp_path, monkeypatch, capfd):
+    out = tmp_path / 'out'
+    with monkeypatch.context() as patch:
+        interrupt(patch, 5)
+        with pytest.raises(Interrupted):
+            run(config, out, quiet=True)
+    index = out / 'checkpoints' / '5' / 'state' / 'manifest.ocdbt'
+    index.write_bytes(index.read_bytes()[:-1])
+    (out / 'checkpoints' / '99').mkdir()
+    capfd.readouterr()
+    run(config, out, resume=True, quiet=True)
+    *told, failures = capfd.readouterr().err.splitlines()
+    assert failures.endswith('a client dropped out')
+    assert [re.search(r'checkpoints/(\d+) is damaged \(.*\); it is set aside', line)[1] for line in told] == ['99', '5']
+    assert all(line.endswith('the run goes on from round 4') for line in told)
+    assert {path.name for path in (out / 'checkpoints').glob('damaged-*')} == {'damaged-5', 'damaged-99'}
+    assert_equal(config, whole[0], out)
+
+
 def test_resuming_a_finished_run_does_no_work(config, whole, monkeypatch):
     out, summaries = whole
     before = (out / 'summary.json').read_bytes()
@@ -232,7 +251,8 @@ def test_a_checkpoint_keeps_the_tallies_of_its_moment(tmp_path):
     store._manager = Recorder()
     store.save(1, FedState(*[jnp.zeros(1)] * 6), tallies)
     tallies['sums']['dropped'] = [9.0]
-    assert store._manager.tallies == {'sums': {'dropped': [1.0]}}
+    saved = store._manager.tallies
+    assert saved.pop('checksums') and saved == {'sums': {'dropped': [1.0]}}
 
 
 def test_a_checkpoint_from_before_a_method_was_renamed_is_restored(tmp_path):
@@ -245,3 +265,15 @@ def test_a_checkpoint_from_before_a_method_was_renamed_is_restored(tmp_path):
     old.close()
     again, _ = Checkpoints(tmp_path).restore(state('keep_local_models', 0.0))
     assert {name: rows[0, 0] for name, rows in again.clients.items()} == {'keep_local_models': 5, 'scaffold': 6}
+
+
+def test_a_run_that_goes_on_in_another_way_says_so(config, tmp_path, monkeypatch, capsys, read):
+    out = tmp_path / 'out'
+    with monkeypatch.context() as patch, pytest.raises(Interrupted):
+        interrupt(patch, 2)
+        run(config, out, quiet=True)
+    capsys.readouterr()
+    run(dataclasses.replace(config, devices=2, client_map='sharded'), out, resume=True, quiet=True)
+    one, two = read(out / 'summary.json')['layouts']
+    told = f'goes on as {two} after {one}: results differ by rounding that grows'
+    assert told in ' '.join(capsys.readouterr().err.split())

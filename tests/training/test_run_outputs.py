@@ -60,6 +60,7 @@ def test_summary_json_is_what_run_returns(done, read):
     assert summary['groups'] == ['0', '1', '2'] and summary['group_of'] == GROUP_OF
     assert summary['deployed'] is None and summary['adapted'] is not None
     assert summary['failures'] == {'dropped': 0, 'non_finite': 0, 'empty_rounds': 0}
+    assert summary['never_sampled'] == [[]] * len(summary['seeds'])
     assert summary['seconds'] > 0 and summary['compile_seconds'] > 0
     assert summary['rounds_reported'] == [[6, 7], [6, 7]] and summary['selected_rounds'] is None
     assert summary['headline'] == 'global' and summary['validation'] is None

@@ -121,6 +121,32 @@ def test_batch_norm_over_a_single_example_is_mentioned(norm, batch_size, warned)
     assert any('the last batch of 1 of 2 clients is a single example' in note for note in notes) == warned
 
 
+def test_weights_that_a_flag_file_asks_for_can_be_done_without():
+    small = {'num_clients': 2, 'client_sizes': (2,), 'test_size': 2, 'image_size': 32}
+    experiment = prepare(Config(scenario='tissue', model='lenet', pretrained='none', data=small))
+    assert 'starts from random weights' in experiment.notes
+
+
+@pytest.mark.parametrize(('norm', 'differs'), [('stateless', True), ('group', False)])
+def test_the_batch_size_of_evaluation_matters_to_networks_that_read_the_batch_alone(norm, differs):
+    small = {'num_clients': 2, 'client_sizes': (4,), 'test_size': 8, 'image_size': 16}
+
+    def loss(size):
+        config = Config(scenario='tissue', model='cnn', norm=norm, eval_batch_size=size, data=small)
+        experiment = prepare(config)
+        state = experiment.algorithm.init(jax.random.key(0))
+        return experiment.algorithm.evaluate(state, experiment.federation.tests)['global']['loss']
+
+    assert np.allclose(loss(2), loss(8), rtol=1e-5) != differs
+
+
+def test_settings_of_adam_reach_local_training():
+    small = {'num_clients': 2, 'client_sizes': (2,), 'test_size': 2, 'image_size': 16}
+    config = Config(scenario='tissue', model='cnn', local_optimizer='adam', adam_b1=0.8, adam_b2=0.99, data=small)
+    local = prepare(config).algorithm.facts['local']
+    assert (local.b1, local.b2) == (0.8, 0.99)
+
+
 def test_a_run_starts_from_pretrained_weights(tmp_path):
     """The weights of the file, bit for bit, at round 0; the head drawn from the seed."""
     from fedjax_fair.models import make_model

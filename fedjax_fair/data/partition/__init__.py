@@ -9,10 +9,12 @@ from fedjax_fair.data.partition.label_skew import (
     class_slots,
     cut_by_slots,
     dirichlet,
+    fixed_slots,
     k_classes,
     matched_tests,
     tests_by_class,
     two_pools,
+    whole_tests,
 )
 from fedjax_fair.data.partition.quantities import Clients, iid, quantity_skew, truncate
 from fedjax_fair.data.partition.sites import by_domain, by_site, with_every_class
@@ -25,6 +27,7 @@ __all__ = [
     'class_slots',
     'cut_by_slots',
     'dirichlet',
+    'fixed_slots',
     'iid',
     'k_classes',
     'matched_tests',
@@ -32,5 +35,6 @@ __all__ = [
     'tests_by_class',
     'truncate',
     'two_pools',
+    'whole_tests',
     'with_every_class',
 ]

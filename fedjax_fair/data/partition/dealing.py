@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fedjax_fair.data.federation import Partition
-from fedjax_fair.data.partition.label_skew import matched_tests, tests_by_class
+from fedjax_fair.data.partition.label_skew import matched_tests, tests_by_class, whole_tests
 from fedjax_fair.data.partition.patients import patients_of
 from fedjax_fair.data.partition.quantities import Clients, truncate
 from fedjax_fair.data.partition.split import Scheme, Split
@@ -27,9 +27,10 @@ def deal(
     """Give the training examples to clients and cut the test sets; ``name`` is the scenario's, for error messages.
 
     Where each client holds examples of one site, it is tested on the test set of that site, or all clients on one test
-    set that belongs to no site. Otherwise ``own_tests`` gives each client a test set of about that size with its own
-    mix of classes; a split by classes cuts the test set like the training set; every other split shares one test set,
-    'test'. At most ``test_size`` test examples of every site are kept.
+    set that belongs to no site. Otherwise a split with whole tests tests each client on all test examples of its
+    classes; ``own_tests`` gives each client a test set of about that size with its own mix of classes; a split by
+    classes cuts the test set like the training set; every other split shares one test set, 'test'. At most
+    ``test_size`` test examples of every site are kept.
 
     All examples of a patient go to one client, unless clients are those of sites and the patient has several.
     """
@@ -37,13 +38,20 @@ def deal(
     train, test = np.flatnonzero(~pool.held_out), np.flatnonzero(kept_tests(pool, test_size, seed))
     if not len(test) or not len(train):
         raise UserError(f'`scenario`={name}: {len(train)} training and {len(test)} test examples; both are needed')
-    dealt, own = _deal_patients(pool, train, test[:0] if own_tests else test, scheme, seed)
+    if split.whole_tests and scheme.by_site:
+        raise UserError(
+            f'`whole_tests`=True does not apply to `split_by`={scheme.name}: clients have tests of their site'
+        )
+    cut = test[:0] if own_tests or split.whole_tests else test
+    dealt, own = _deal_patients(pool, train, cut, scheme, seed)
     dealt = truncate(dealt, seed) if split.truncate else dealt
     check_none_is_empty(dealt, f'`split_by`={scheme.name}')
     clients = [train[client] for client in dealt]
     if scheme.by_site:
         return _of_sites(pool, clients, test, name)
-    if own_tests:
+    if split.whole_tests:
+        own = whole_tests(pool.strata[train], dealt, pool.strata[test])
+    elif own_tests:
         own = matched_tests(pool.strata[train], dealt, pool.strata[test], own_tests, seed)
     return _of_clients(clients, test, own)
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import pathlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -21,6 +20,9 @@ from fedjax_fair.data.federation import Partition
 from fedjax_fair.data.paths import named_paths
 from fedjax_fair.data.pool import Pool
 from fedjax_fair.errors import UserError
+from fedjax_fair.escaping import visible
+from fedjax_fair.foreign import json_of, text_of
+from fedjax_fair.publishing import CannotWrite, publish
 
 FORMAT, VERSION = 'fedjax-fair partition', 2
 
@@ -44,9 +46,9 @@ def write_partition(path: str | os.PathLike, partition: Partition, scenario: str
     fields = {name: _plain(value) for name, value in partition._asdict().items() if value is not None}
     lines = (f'{json.dumps(name)}:{_compact(value)}' for name, value in (about | fields).items())
     try:
-        pathlib.Path(path).write_text('{\n' + ',\n'.join(lines) + '\n}\n')
-    except OSError as error:
-        raise UserError(f'`out`={path} cannot be written: {error.strerror or error}') from None
+        publish(path, '{\n' + ',\n'.join(lines) + '\n}\n')
+    except CannotWrite as error:
+        raise UserError(f'`out`={path} cannot be written: {error.reason}') from None
 
 
 def _plain(value: Any) -> Any:
@@ -92,12 +94,8 @@ def _load(path: str) -> dict[str, Any]:
     files = named_paths(path)
     if len(files) != 1:
         raise UserError(f'`partition`={path} must name one file')
-    try:
-        content = json.loads(files[0].read_text())
-    except OSError as error:
-        raise UserError(f'`partition`={path}: {error.strerror or error}') from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise UserError(f'`partition`={path} is not valid JSON: {error}') from None
+    where = f'`partition`={path}'
+    content = json_of(text_of(files[0], where), where)
     if not isinstance(content, dict) or content.get('format') != FORMAT:
         raise UserError(f'`partition`={path} is not a partition; write one with fedjax-fair data partition')
     if content.get('version') != VERSION:
@@ -110,7 +108,7 @@ def _parsed(content: dict[str, Any]) -> Partition:
     clients, tests = ([_numbers(name, rows) for rows in _list(content, name)] for name in ('clients', 'tests'))
     test_of = _numbers('test_of', _list(content, 'test_of')).astype(np.int32)
     group_of = _numbers('group_of', _list(content, 'group_of')).astype(np.int32) if 'group_of' in content else None
-    test_names, groups = (tuple(map(str, _list(content, name))) for name in ('test_names', 'groups'))
+    test_names, groups = (tuple(visible(str(one)) for one in _list(content, name)) for name in ('test_names', 'groups'))
     data = content['examples'], content['examples_sha256']
     return Partition(clients, tests, test_of, test_names, groups, group_of, *data)
 

@@ -109,8 +109,7 @@ def class_slots(classes: Sequence[int], num_clients: int, k: int, seed: int) -> 
     >>> class_slots([0, 1, 2, 3], num_clients=2, k=2, seed=0).shape
     (2, 2)
     """
-    if not 1 <= k <= len(classes):
-        raise UserError(f'`classes_per_client`={k} must be between 1 and the {len(classes)} classes present')
+    _check_k(classes, k)
     rng = np.random.default_rng(seed)
     held = np.zeros(len(classes), int)
     slots = np.zeros((num_clients, k), int)
@@ -121,10 +120,28 @@ def class_slots(classes: Sequence[int], num_clients: int, k: int, seed: int) -> 
     return slots
 
 
-def cut_by_slots(labels: np.ndarray, slots: Sequence[np.ndarray], seed: int, what: str = 'training') -> Clients:
+def fixed_slots(classes: Sequence[int], num_clients: int, k: int) -> np.ndarray:
+    """``[N, k]``: client n holds the ``k`` classes from place ``k n`` on, counted round.
+
+    >>> fixed_slots([0, 1, 2, 3, 4, 5], num_clients=4, k=2).tolist()
+    [[0, 1], [2, 3], [4, 5], [0, 1]]
+    """
+    _check_k(classes, k)
+    places = np.arange(num_clients * k).reshape(num_clients, k) % len(classes)
+    return np.sort(np.asarray(classes)[places])
+
+
+def _check_k(classes: Sequence[int], k: int) -> None:
+    if not 1 <= k <= len(classes):
+        raise UserError(f'`classes_per_client`={k} must be between 1 and the {len(classes)} classes present')
+
+
+def cut_by_slots(
+    labels: np.ndarray, slots: Sequence[np.ndarray], seed: int, what: str = 'training', size: int | None = None
+) -> Clients:
     """Cut each class into one near-equal shard for each client that holds it; client n holds the classes ``slots[n]``.
 
-    All examples of the classes that anybody holds are used.
+    All examples of the classes that anybody holds are used, or the first ``size`` of every shard.
     """
     rng = np.random.default_rng(seed)
     shards: list[list[np.ndarray]] = [[] for _ in slots]
@@ -136,8 +153,13 @@ def cut_by_slots(labels: np.ndarray, slots: Sequence[np.ndarray], seed: int, wha
                 f'`num_clients`={len(slots)} with `classes_per_client`={max(map(len, slots))} gives class {label} to '
                 f'{len(holders)} clients, but it has {len(chosen)} {what} examples; take fewer clients'
             )
+        if size is not None and len(chosen) < size * len(holders):
+            raise UserError(
+                f'`examples_per_class`={size}: {len(holders)} clients hold class {label}, which has {len(chosen)} '
+                f'{what} examples; choose at most {len(chosen) // len(holders)}'
+            )
         for holder, shard in zip(holders, np.array_split(chosen, len(holders)), strict=True):
-            shards[holder].append(shard)
+            shards[holder].append(shard[:size])
     return [np.concatenate(own) for own in shards]
 
 
@@ -150,26 +172,33 @@ def two_pools(labels: np.ndarray, num_clients: int, num_last: int, alpha: float,
     """
     check_counts(len(labels), num_clients)
     check_alpha(alpha)
-    rng, first = np.random.RandomState(seed), num_clients - num_last
+    rng = np.random.RandomState(seed if seed < 2**32 else [seed % 2**32, seed // 2**32])
+    first = num_clients - num_last
     owner = np.zeros(len(labels), int)
     for label in np.unique(labels):
         rows = np.flatnonzero(labels == label)
         cut = round(first / num_clients * len(rows))
         pools = [(0, first, rows[:cut]), (first, num_last, rows[cut:])]
         shares = [rng.dirichlet(np.full(count, alpha)) for _, count, _ in pools]
+        if not np.isfinite(np.concatenate(shares)).all():
+            raise UserError(f'`alpha`={alpha} is too small to draw shares of clients with it')
         for (start, count, pool), share in zip(pools, shares, strict=True):
             owner[pool] = start + rng.choice(count, len(pool), p=share)
     return [np.flatnonzero(owner == client) for client in range(num_clients)]
 
 
-def k_classes(labels: np.ndarray, num_clients: int, k: int, seed: int) -> Clients:
+def k_classes(
+    labels: np.ndarray, num_clients: int, k: int, seed: int, size: int | None = None, fixed: bool = False
+) -> Clients:
     """Give every client one shard of each of exactly ``k`` classes; all are used once N*k reaches the class count.
 
-    Unlike sorting by label and dealing out shards, no client ends up with more or fewer than ``k`` classes.
+    Unlike sorting by label and dealing out shards, no client ends up with more or fewer than ``k`` classes. ``size``
+    examples of every shard are kept, by default all; ``fixed`` classes are those of :func:`fixed_slots`.
     """
     check_counts(len(labels), num_clients)
-    slots = class_slots(np.unique(labels).tolist(), num_clients, k, seed)
-    return cut_by_slots(labels, list(slots), seed)
+    classes = np.unique(labels).tolist()
+    slots = fixed_slots(classes, num_clients, k) if fixed else class_slots(classes, num_clients, k, seed)
+    return cut_by_slots(labels, list(slots), seed, size=size)
 
 
 def tests_by_class(labels: np.ndarray, clients: Clients, test_labels: np.ndarray, seed: int) -> Clients:
@@ -177,6 +206,16 @@ def tests_by_class(labels: np.ndarray, clients: Clients, test_labels: np.ndarray
     if not len(test_labels):
         return [np.zeros(0, int) for _ in clients]
     return cut_by_slots(test_labels, [np.unique(labels[client]) for client in clients], seed, 'test')
+
+
+def whole_tests(labels: np.ndarray, clients: Clients, test_labels: np.ndarray) -> Clients:
+    """For each client all test examples of the classes of its training examples; clients share them.
+
+    >>> clients = [np.array([0, 1]), np.array([2])]
+    >>> [rows.tolist() for rows in whole_tests(np.array([0, 1, 2]), clients, np.array([2, 0]))]
+    [[1], [0]]
+    """
+    return [np.flatnonzero(np.isin(test_labels, labels[client])) for client in clients]
 
 
 def matched_tests(labels: np.ndarray, clients: Clients, test_labels: np.ndarray, size: int, seed: int) -> Clients:

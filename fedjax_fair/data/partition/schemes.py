@@ -16,7 +16,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from fedjax_fair.data.declarations import Alpha, ClassesPerClient, ClientSizes, ClientsPerDomain, NumClients
+from fedjax_fair.data.declarations import (
+    Alpha,
+    ClassesPerClient,
+    ClientSizes,
+    ClientsPerDomain,
+    ExamplesPerClass,
+    FixedClasses,
+    NumClients,
+)
 from fedjax_fair.data.partition import label_skew, quantities, sites
 from fedjax_fair.data.partition.patients import Patients
 from fedjax_fair.data.partition.quantities import Clients
@@ -46,10 +54,16 @@ def capped_dirichlet(patients: Patients, seed: int, num_clients: NumClients = 10
 
 @register.partition(tests_by_class=True)
 def classes(
-    patients: Patients, seed: int, num_clients: NumClients = 10, classes_per_client: ClassesPerClient = 2
+    patients: Patients,
+    seed: int,
+    num_clients: NumClients = 10,
+    classes_per_client: ClassesPerClient = 2,
+    examples_per_class: ExamplesPerClass | None = None,
+    fixed_classes: FixedClasses = False,
 ) -> Clients:
     """Every client holds exactly so many classes, and is tested on these."""
-    return label_skew.k_classes(patients.labels, num_clients, classes_per_client, seed)
+    size = examples_per_class
+    return label_skew.k_classes(patients.labels, num_clients, classes_per_client, seed, size, fixed_classes)
 
 
 @register.partition

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Annotated, Any, NamedTuple
 
 import fedjax_fair.data.partition.schemes  # noqa: F401  (registers them)
-from fedjax_fair.data.declarations import WHO, Truncate, merged, refuse_unread
+from fedjax_fair.data.declarations import WHO, Truncate, WholeTests, merged, refuse_unread
 from fedjax_fair.data.partition.patients import Patients
 from fedjax_fair.data.partition.quantities import Clients
 from fedjax_fair.data.pool import Pool
@@ -35,13 +35,15 @@ class Split(NamedTuple):
     ``by`` names a partition scheme and ``options`` are those that are given for it. Without ``by`` the scheme follows
     from the options and the data: classes where ``classes_per_client`` is given, dirichlet where ``alpha`` is, else
     iid for examples without sites; for examples with sites domain where a number of clients or their sizes are given,
-    else site. ``truncate`` cuts all clients to the size of the smallest. ``defaults`` are a scenario's own defaults of
-    options, for schemes that read them.
+    else site. ``truncate`` cuts all clients to the size of the smallest; with ``whole_tests`` every client is tested on
+    all test examples of the classes it holds. ``defaults`` are a scenario's own defaults of options, for schemes that
+    read them.
     """
 
     by: str | None = None
     options: Mapping[str, Any] = types.MappingProxyType({})
     truncate: bool = False
+    whole_tests: bool = False
     defaults: Mapping[str, Any] = types.MappingProxyType({})
 
     def scheme(self, pool: Pool) -> Scheme:
@@ -71,16 +73,24 @@ class Split(NamedTuple):
 
 
 def make_split(
-    split_by: Annotated[str, 'partition scheme', WHO] | None = None, truncate: Truncate = False, **options: Any
+    split_by: Annotated[str, 'partition scheme', WHO] | None = None,
+    truncate: Truncate = False,
+    whole_tests: WholeTests = False,
+    **options: Any,
 ) -> Split:
     """A split from options as the command line names them."""
-    return Split(split_by, options, truncate)
+    return Split(split_by, options, truncate, whole_tests)
+
+
+def _after(scheme: str) -> tuple[str, ...]:
+    """The options of a split that change what a scheme has dealt; clients of one site have the tests of their site."""
+    return ('truncate',) if partitions.entry(scheme).notes.get('by_site') else ('truncate', 'whole_tests')
 
 
 def split_options(scheme: str | None = None) -> dict[str, Option]:
     """The options of a split: of one partition scheme, or of all of them and the choice between them."""
     own = options_of(make_split)
     if scheme is not None:
-        return {**partitions.options(scheme), 'truncate': own['truncate']}
+        return {**partitions.options(scheme), **{name: own[name] for name in _after(scheme)}}
     own['split_by'] = own['split_by']._replace(help=f'partition scheme: {", ".join(partitions)}')
     return {**own, **merged(partitions.options(name) for name in partitions)}

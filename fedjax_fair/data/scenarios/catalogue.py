@@ -35,9 +35,9 @@ def make_scenario(spec: str, *, data_seed: int = 0, **options: Any) -> Federatio
     2
     """
     DATA_SEED.check(data_seed)
-    name, _, argument = spec.partition(':')
+    name, colon, argument = spec.partition(':')
     entry, reads = _find(name, spec), scenario_options(spec)
-    if bool(argument) != bool(entry.notes.get('argument')):
+    if {bool(colon), bool(argument)} != {bool(entry.notes.get('argument'))}:
         raise UserError(f'`scenario`={spec} must be written {_written(name)}')
     chosen = given(options, reads)
     refuse_unread(chosen, ('data_seed', *reads), f'`scenario`={name}')

@@ -14,6 +14,7 @@ from fedjax_fair.data.corruptions import CORRUPTIONS, corrupt_images, make_corru
 from fedjax_fair.data.declarations import (
     WHO,
     Alpha,
+    Classes,
     ImageSize,
     NpzKeys,
     NumClients,
@@ -21,6 +22,7 @@ from fedjax_fair.data.declarations import (
     SourceOptions,
     Task,
     TestSize,
+    TrainSize,
     given,
     refuse_unread,
 )
@@ -29,9 +31,9 @@ from fedjax_fair.data.partition.dealing import check_none_is_empty
 from fedjax_fair.data.partition.file import count_clients, read_partition
 from fedjax_fair.data.partition.label_skew import two_pools
 from fedjax_fair.data.partition.patients import patients_of
-from fedjax_fair.data.pool import Pool, kept_tests
+from fedjax_fair.data.pool import Pool, kept_tests, kept_training
 from fedjax_fair.data.scenarios.digit_images import handwritten_digits
-from fedjax_fair.data.scenarios.tissue_images import tissue_pool
+from fedjax_fair.data.scenarios.tissue_images import check_images, tissue_pool
 from fedjax_fair.data.sources import read_pool, source_flags, source_names
 from fedjax_fair.errors import UserError
 from fedjax_fair.options import between, not_one_of, options_of
@@ -54,6 +56,7 @@ def _tissue(
 ) -> Pool:
     """One hospital's images: clients differ in their quality and their mix of classes, and in nothing else."""
     sizes = [TISSUE_PER_CLIENT * num_clients]
+    check_images(sizes[0] + TISSUE_TESTS, image_size, f'`num_clients`={num_clients}')
     return tissue_pool(sizes, TISSUE_TESTS, image_size, classes, data_seed, shift=0)._replace(task=task)
 
 
@@ -80,8 +83,10 @@ def quality_shift(
     npz_keys: NpzKeys | None = None,
     source_options: SourceOptions | None = None,
     image_size: ImageSize | None = None,
+    train_size: TrainSize | None = None,
     test_size: TestSize | None = None,
     task: Task | None = None,
+    classes: Classes | None = None,
     partition: PartitionFile | None = None,
 ) -> Federation:
     """Images of a base (one of :data:`BASES`, or a source such as ``npz:PATH``), corrupted for the last clients.
@@ -95,7 +100,8 @@ def quality_shift(
     severity 3. One draw of the corrupted images serves all seeds of a run, as there.
     """
     make_corruption(corruption, severity)
-    reading = given({'npz_keys': npz_keys, 'source_options': source_options, 'image_size': image_size, 'task': task})
+    own = {'npz_keys': npz_keys, 'source_options': source_options}
+    reading = given({**own, 'image_size': image_size, 'task': task, 'classes': classes})
     read = _reader(base, reading)
     if partition:
         pool = read(data_seed, count_clients(partition))
@@ -103,7 +109,8 @@ def quality_shift(
     else:
         worse = _corrupted_clients(corrupted_ratio, num_clients)
         pool = read(data_seed, num_clients)
-        dealt = _deal(pool, num_clients, worse, alpha, data_seed, test_size)
+        train, test = kept_training(pool, train_size, data_seed), kept_tests(pool, test_size, data_seed)
+        dealt = _deal(pool, (train, test), num_clients, worse, alpha, data_seed)
     for what, names in (('groups', dealt.groups), ('test sets', dealt.test_names)):
         if names != QUALITIES:
             raise UserError(f'`partition`={partition}: its {what} are {names}; expected are {QUALITIES}')
@@ -120,9 +127,14 @@ def _corrupted_clients(ratio: float, num_clients: int) -> int:
     return worse
 
 
-def _deal(pool: Pool, num_clients: int, worse: int, alpha: float, data_seed: int, test_size: int | None) -> Partition:
-    """The last ``worse`` clients are to hold corrupted images; both qualities are tested on the same examples."""
-    train, test = np.flatnonzero(~pool.held_out), np.flatnonzero(kept_tests(pool, test_size, data_seed))
+def _deal(
+    pool: Pool, kept: tuple[np.ndarray, np.ndarray], num_clients: int, worse: int, alpha: float, data_seed: int
+) -> Partition:
+    """Deal out the training and test examples that are ``kept``; the last ``worse`` clients are to be corrupted.
+
+    Both qualities are tested on the same examples.
+    """
+    train, test = map(np.flatnonzero, kept)
     patients = patients_of(pool, train)
     with patients.counted():
         dealt = patients.examples(two_pools(patients.labels, num_clients, worse, alpha, data_seed))
@@ -150,7 +162,7 @@ def _reader(base: str, options: dict[str, Any]) -> Callable[[int, int], Pool]:
     name, _, path = base.partition(':')
     where = f'`scenario`=quality_shift:{name}'
     if path and name in sources:
-        refuse_unread(options, ('image_size', 'task', *source_flags(name)), where)
+        refuse_unread(options, ('image_size', 'task', 'classes', *source_flags(name)), where)
         return lambda data_seed, num_clients: read_pool(name, path, data_seed=data_seed, **options)
     if path or name not in BASES:
         raise UserError(f'`scenario`=quality_shift:{base} {not_one_of(base, (*BASES, *source_names()))}')

@@ -9,7 +9,7 @@ from fedjax_fair.data.assembly import federate
 from fedjax_fair.data.declarations import TASK_HELP, ClientSizes, ImageSize, NumClients, TestSize
 from fedjax_fair.data.federation import Federation
 from fedjax_fair.data.partition.split import Split
-from fedjax_fair.data.scenarios.tissue_images import tissue_pool
+from fedjax_fair.data.scenarios.tissue_images import check_images, tissue_pool
 from fedjax_fair.errors import UserError
 from fedjax_fair.options import between
 from fedjax_fair.registry import register
@@ -43,6 +43,7 @@ def _tissue(name: str, classes: int) -> Callable[..., Federation]:
             raise UserError(f'`client_sizes`={shown} must be one size or {hospitals}, one per hospital')
         if image_size < SMALLEST:
             raise UserError(f'`image_size`={image_size} must be at least {SMALLEST}')
+        check_images(hospitals * (min(sizes) + test_size), image_size, f'`scenario`={name}')
         each = [sizes[hospital % len(sizes)] for hospital in range(hospitals)]
         pool = tissue_pool(each, test_size, image_size, classes, data_seed, shift)._replace(task=task)
         return federate(pool, name, split._replace(by='site'), data_seed)

@@ -17,6 +17,7 @@ import jax
 import numpy as np
 
 from fedjax_fair.data.pool import Pool
+from fedjax_fair.foreign import check_room
 
 CLASSES = {2: ('normal', 'tumour'), 4: ('normal', 'grade 1', 'grade 2', 'grade 3')}
 SPREAD = 0.12  # of severity around the centre of a class: neighbouring classes overlap
@@ -110,6 +111,11 @@ def _nuclei(severity: float, look: Look, size: int, rng: np.random.Generator) ->
         amount[part] = np.maximum(amount[part], dark * speckle / (1 + np.exp(-2 * np.clip(inside, -20, 20))))
         mask[part] |= (inside > 0).astype(np.uint8)
     return amount, mask
+
+
+def check_images(count: int, side: int, what: str) -> None:
+    """Refuse to draw more images than the memory holds; ``what`` begins the error message."""
+    check_room(4 * count * side**2, f'{what} with {count} images of {side}x{side}')  # three colours and the mask
 
 
 def tissue_pool(

@@ -38,7 +38,7 @@ def read_camelyon17(
     """The patches; ``split`` is drawn or official, ``patient`` is what is never divided: a slide or a patient."""
     where = f'`scenario`=camelyon17:{root}'
     folder = one_path(root, where)
-    table = read_table(folder / 'metadata.csv', where)
+    table = read_table(folder / 'metadata.csv', where, root=folder)
     hospital = numbers_below(table, 'center', HOSPITALS)
     side = np.full(len(table), UNKNOWN) if split == 'drawn' else _official(table, hospital)
     site = np.where(side == TEST, EVERYONE, np.char.add('center ', hospital.astype(str)))

@@ -7,12 +7,13 @@ one) and 3072 bytes, the 32x32 red values, then the green, then the blue. The Py
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import os
 import pathlib
 import tarfile
 import zlib
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -20,10 +21,10 @@ from fedjax_fair.data.blocks import TEST, TRAIN, Block
 from fedjax_fair.data.paths import one_path
 from fedjax_fair.data.sources.contents import Arrays
 from fedjax_fair.errors import DataError
+from fedjax_fair.foreign import BYTES_AT_ONCE, Inflating, Readable, check_files, check_room
 from fedjax_fair.registry import register
 
 SHAPE = (3, 32, 32)
-BYTES_AT_ONCE = 1 << 20
 PICKLED = {'data_batch_1', 'test_batch', 'train', 'test', 'meta', 'batches.meta'}  # files of the Python version
 
 
@@ -103,7 +104,10 @@ def _of_folder(path: pathlib.Path, layout: _Layout, where: str) -> tuple[dict[st
     """The contents of the files that are needed, and the names of all other files."""
     try:
         folder = path / layout.folder if (path / layout.folder).is_dir() else path
-        files = {file.name: file for file in folder.iterdir() if file.is_file()}
+        files = {file.name: file for file in folder.iterdir() if not file.is_dir()}
+        needed = [files[name].relative_to(path) for name in sorted(layout.files & set(files))]
+        check_files(path, map(str, needed), where)
+        check_room(sum((path / file).stat().st_size for file in needed), where)
         held = {name: files[name].read_bytes() for name in layout.files & set(files)}
     except OSError as error:
         raise DataError(f'{where}: {error.filename} cannot be read: {error.strerror}') from None
@@ -116,7 +120,10 @@ def _of_archive(path: pathlib.Path, layout: _Layout, where: str) -> tuple[dict[s
     held: dict[str, bytes] = {}
     others: set[str] = set()
     try:
-        with gzip.open(path) as stream, tarfile.open(fileobj=stream, mode='r|') as archive:
+        with contextlib.ExitStack() as stack:
+            packed: Readable = stack.enter_context(gzip.open(path))
+            stream: Any = Inflating(packed, path.stat().st_size, where)
+            archive = stack.enter_context(tarfile.open(fileobj=stream, mode='r|'))
             for member in archive:
                 name = pathlib.PurePosixPath(member.name).name
                 file = archive.extractfile(member) if member.isfile() and name in layout.files else None

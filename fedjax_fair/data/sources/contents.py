@@ -35,6 +35,7 @@ class Files(NamedTuple):
     masks: Sequence[str] | None = None
     class_names: tuple[str, ...] = ()
     unlabelled: bool = False  # labels are all zero because there are none
+    anywhere: bool = False  # names may leave the folder, as those of a user's own table may
 
 
 class Domains(NamedTuple):

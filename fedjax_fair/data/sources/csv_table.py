@@ -17,7 +17,7 @@ import numpy as np
 from fedjax_fair.data.blocks import SPLIT_NAMES, UNKNOWN
 from fedjax_fair.data.paths import one_path
 from fedjax_fair.data.sources.contents import Files
-from fedjax_fair.data.sources.image_paths import drawn_where_none, is_image, numbered
+from fedjax_fair.data.sources.image_paths import DIGITS, drawn_where_none, is_image, numbered
 from fedjax_fair.data.sources.text_table import Table, read_table
 from fedjax_fair.errors import DataError, UserError
 from fedjax_fair.registry import register
@@ -66,7 +66,8 @@ def read_csv(
     sites, patients = (None if (c := columns[r]) is None else np.array(_filled(table, c)) for r in ('site', 'patient'))
     masks = None if columns['mask'] is None else _files(table, columns['mask'], root, extension)
     unlabelled = columns['label'] is None
-    return Files(root, images, labels, _split(table, columns['split']), sites, patients, masks, class_names, unlabelled)
+    split_of, about = _split(table, columns['split']), (class_names, unlabelled)
+    return Files(root, images, labels, split_of, sites, patients, masks, *about, anywhere=True)
 
 
 def _column(table: Table, role: str, given: str | None) -> str | None:
@@ -76,8 +77,8 @@ def _column(table: Table, role: str, given: str | None) -> str | None:
     if given is not None:
         names = given.split('|') if role == 'label' else [given]
         if missing := [name for name in names if name not in table]:
-            others = ', '.join(table.columns)
-            raise UserError(f'`source_options`={role}={given}: {table.where} has no column {missing[0]!r} but {others}')
+            where = f'`source_options`={role}={given}: {table.where}'
+            raise UserError(f'{where} has no column {missing[0]!r} but {table.listed}')
         return given
     usual = [column for column in table.columns if column.lower() in USUAL_COLUMNS[role].split()]
     if len(usual) > 1:
@@ -86,8 +87,7 @@ def _column(table: Table, role: str, given: str | None) -> str | None:
 
 
 def _unclear(table: Table, role: str, why: str) -> str:
-    columns = ', '.join(table.columns)
-    return f'`source_options`={role}=COLUMN is needed for {table.where}: {why}; it has {columns}'
+    return f'`source_options`={role}=COLUMN is needed for {table.where}: {why}; it has {table.listed}'
 
 
 def _filled(table: Table, column: str) -> list[str]:
@@ -104,7 +104,7 @@ def _files(table: Table, column: str | None, root: pathlib.Path, extension: str 
     names = [name if is_image(name) else name + ending for name in _filled(table, str(column))]
     if wrong := [name for name in names if not is_image(name)]:
         raise DataError(f'{table.where}: {wrong[0]!r} in {column} is no image; give `source_options`=extension=png')
-    if gone := [name for name in names if not (root / name).is_file()]:
+    if gone := [name for name in names if not os.path.isfile(root / name)]:
         raise DataError(f'{table.where}: {len(gone)} of {len(names)} files are not in {root}, the first is {gone[0]}')
     return names
 
@@ -119,8 +119,8 @@ def _labels(table: Table, column: str | None) -> tuple[np.ndarray, tuple[str, ..
     values = _filled(table, column)
     if not all(value.removeprefix('-').isdecimal() for value in values):
         return numbered(values)
-    if wrong := [value for value in values if not 0 <= int(value) < len(values)]:
-        raise DataError(f'{table.where}: {column} holds {wrong[0]}; classes are numbered 0, 1, 2, ...')
+    if wrong := [value for value in values if len(value) > DIGITS or not 0 <= int(value) < len(values)]:
+        raise DataError(f'{table.where}: {column} holds {wrong[0][:DIGITS]}; classes are numbered 0, 1, 2, ...')
     return np.array(values).astype(np.int32), ()
 
 

@@ -8,6 +8,7 @@ and bright exchanged where it says MONOCHROME1, and the lowest to the highest st
 from __future__ import annotations
 
 import pathlib
+import zlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,10 +24,15 @@ from fedjax_fair.data.sources.image_paths import image_files, is_shown
 from fedjax_fair.data.sources.medical import library
 from fedjax_fair.data.sources.workers import for_each
 from fedjax_fair.errors import DataError
+from fedjax_fair.foreign import check_inflated, check_room
 from fedjax_fair.registry import register
 
 SUFFIXES = ('.dcm', '.dicom', '.ima', '')
 GREY, INVERTED, COLOUR = ('MONOCHROME1', 'MONOCHROME2'), 'MONOCHROME1', ('RGB', 'YBR_')
+
+DEFLATED = '1.2.840.10008.1.2.1.99'
+LARGEST_VALUE = 8  # bytes of a number while grey values are computed
+BYTES_AT_ONCE = 1 << 16  # of a deflated file, a thousand times as many in memory
 
 
 @register.source('dicom', argument='ROOT', about='DICOM files in class folders, of one or several domains')
@@ -48,7 +54,10 @@ def _decode(files: Files, folder: pathlib.Path, image_size: int | None, where: s
         size = (image_size, image_size) if image_size else pixels.shape[:2]
         return resize_images(pixels[None], size)[0], patient  # at once: whole scans may not fit into memory
 
-    decoded = for_each(fitted, folder, files.images, 'reading DICOM files')
+    from fedjax_fair.data.sources.pixels import bombs_refused  # an image library, for those who need it
+
+    with bombs_refused():  # images in other formats inside
+        decoded = for_each(fitted, folder, files.images, 'reading DICOM files')
     pixels, patient = [image for image, _ in decoded], _patients(files, [patient for _, patient in decoded])
     shapes = np.array([f'{image.shape}' for image in pixels])
     blocks = []
@@ -80,10 +89,13 @@ def _patients(files: Files, patients: Sequence[str]) -> np.ndarray:
 
 def _read(path: pathlib.Path, where: str) -> tuple[np.ndarray, str]:
     """The pixels ``[H, W, C]`` of a file as bytes, and its patient."""
+    _check_size(path, where)
     data = library('pydicom', where).dcmread(path)
     if (frames := int(data.get('NumberOfFrames') or 1)) > 1:
         raise DataError(f'it holds {frames} frames; one image is expected')
-    check_pixels(*(int(data.get(side) or 0) for side in ('Rows', 'Columns')))
+    height, width, samples = (int(data.get(name) or 0) for name in ('Rows', 'Columns', 'SamplesPerPixel'))
+    check_pixels(height, width)
+    check_room(height * width * max(1, samples) * LARGEST_VALUE, 'its image')
     kind = str(data.get('PhotometricInterpretation'))
     patient = str(data.get('PatientID') or '').strip()
     if kind in GREY:
@@ -91,6 +103,22 @@ def _read(path: pathlib.Path, where: str) -> tuple[np.ndarray, str]:
     if not kind.startswith(COLOUR) or data.BitsAllocated != 8:
         raise DataError(f'its pixels are {kind} of {data.BitsAllocated} bits; grey or 8-bit colour is expected')
     return np.asarray(data.pixel_array), patient
+
+
+def _check_size(path: pathlib.Path, where: str) -> None:
+    """Refuse a file that would fill the memory: a deflated one is inflated at once, from behind its group 2 on."""
+    reader, size = library('pydicom.filereader', where), path.stat().st_size
+    check_room(size, 'it')
+    if reader.read_file_meta_info(path).get('TransferSyntaxUID') != DEFLATED:
+        return
+    with path.open('rb') as file:
+        reader.read_preamble(file, force=False)
+        for _ in reader.data_element_generator(file, False, True, lambda tag, kind, length: tag.group != 2):
+            pass
+        inflater, held = zlib.decompressobj(-zlib.MAX_WBITS), 0
+        while part := file.read(BYTES_AT_ONCE):
+            held += len(inflater.decompress(part))
+            check_inflated(size, held, 'it')
 
 
 def _shown(data: Any, kind: str, where: str) -> np.ndarray:

@@ -42,7 +42,7 @@ def read_fed_isic2019(
     images_in = next((name for name in FOLDERS if (folder / name).is_dir()), None)
     if images_in is None:
         raise DataError(f'{where}: no folder {" or ".join(FOLDERS)}')
-    table = read_table(folder / 'train_test_split', where)
+    table = read_table(folder / 'train_test_split', where, root=folder)
     centre = numbers_below(table, 'center', len(CENTRES))
     side = _folds(table) if split == 'official' else np.full(len(table), UNKNOWN)
     order = np.argsort(centre, kind='stable')  # client k is centre k
@@ -63,6 +63,6 @@ def _lesions(folder: pathlib.Path, table: Table, where: str) -> np.ndarray | Non
     """The lesion of every image; an image without a known lesion is its own. None without the file of metadata."""
     if not (folder / METADATA).is_file():
         return None
-    known = read_table(folder / METADATA, where)
+    known = read_table(folder / METADATA, where, root=folder)
     lesion_of = dict(zip(known['image'], known['lesion_id'], strict=True))
     return np.array([lesion_of.get(image) or image for image in table['image']])

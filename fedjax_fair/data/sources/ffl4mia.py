@@ -12,6 +12,7 @@ Reference: Wu et al., From Optimization to Generalization, IJCAI 2024.
 
 from __future__ import annotations
 
+import os
 import pathlib
 from typing import Annotated
 
@@ -42,7 +43,7 @@ def read_ffl4mia(
     images: list[str] = []
     labels, split = [], []
     for part, variant, side in (('train', train, TRAIN), ('test', test, TEST)):
-        table = read_table(folder / f'{part}.csv', where)
+        table = read_table(folder / f'{part}.csv', where, root=folder)
         images += _images(folder, part, variant, table['id'], where)
         labels.append(numbers_below(table, 'class', CLASSES))
         split.append(np.full(len(table), side))
@@ -57,7 +58,7 @@ def _images(folder: pathlib.Path, part: str, variant: str, names: list[str], whe
     if variant not in variants:
         raise UserError(f'`source_options`={part}={variant} {not_one_of(variant, variants)}')
     first = f'{part}/{variant}/{names[0]}'
-    ending = next((ending for ending in ENDINGS if (folder / (first + ending)).is_file()), None)
+    ending = next((ending for ending in ENDINGS if os.path.isfile(folder / (first + ending))), None)
     if ending is None:
         raise DataError(f'{where}: no {first}{" or ".join(ENDINGS)}, which {part}.csv names')
     return [f'{part}/{variant}/{name}{ending}' for name in names]

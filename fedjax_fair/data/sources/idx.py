@@ -21,6 +21,7 @@ from fedjax_fair.data.blocks import TEST, TRAIN, Block
 from fedjax_fair.data.paths import one_path
 from fedjax_fair.data.sources.contents import Arrays
 from fedjax_fair.errors import DataError
+from fedjax_fair.foreign import Inflating, check_files, check_inflated
 from fedjax_fair.registry import register
 
 FILE_ENDINGS = {'images': 'images-idx3-ubyte', 'labels': 'labels-idx1-ubyte'}
@@ -31,22 +32,29 @@ NUMBER_TYPES = {0x08: '>u1', 0x09: '>i1', 0x0B: '>i2', 0x0C: '>i4', 0x0D: '>f4',
 
 def read_idx_file(path: pathlib.Path) -> np.ndarray:
     """One array: two zero bytes, its type, its number of axes, their lengths as big-endian integers, its values."""
-    opener = gzip.open if path.suffix == '.gz' else open
     try:
-        with opener(path, 'rb') as file:
-            raw = file.read()
+        with gzip.open(path) if path.suffix == '.gz' else path.open('rb') as file:
+            return _array(Inflating(file, path.stat().st_size, path.name), path.name)
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(f'`scenario`=idx: {path.name} cannot be read: {error}') from None
-    if len(raw) < 4 or raw[:2] != b'\0\0' or raw[2] not in NUMBER_TYPES or not 0 < raw[3] < 5:
-        raise DataError(f'`scenario`=idx: {path.name} is not an IDX file')
-    kind, axes = np.dtype(NUMBER_TYPES[raw[2]]), raw[3]
-    start = 4 + 4 * axes
-    shape = struct.unpack(f'>{axes}I', raw[4:start]) if len(raw) >= start else ()
-    if len(raw) != start + kind.itemsize * math.prod(shape):
-        raise DataError(
-            f'`scenario`=idx: {path.name} should hold {shape} values of {kind.itemsize} bytes, but does not'
-        )
-    return np.frombuffer(raw, kind, offset=start).reshape(shape).astype(kind.newbyteorder('='))
+
+
+def _array(file: Inflating, name: str) -> np.ndarray:
+    """The array in a stream; what its head says is read, and one byte more, which must not be there."""
+    where = f'`scenario`=idx: {name}'
+    start = file.read(4)
+    if len(start) < 4 or start[:2] != b'\0\0' or start[2] not in NUMBER_TYPES or not 0 < start[3] < 5:
+        raise DataError(f'{where} is not an IDX file')
+    kind, axes = np.dtype(NUMBER_TYPES[start[2]]), start[3]
+    lengths = file.read(4 * axes)
+    shape = struct.unpack(f'>{axes}I', lengths) if len(lengths) == 4 * axes else ()
+    size = kind.itemsize * math.prod(shape)
+    claim = f'{where} should hold {shape} values of {kind.itemsize} bytes'
+    check_inflated(file.stored, size, f'{claim}, which')
+    raw = file.read(size + 1)
+    if not shape or len(raw) != size:
+        raise DataError(f'{claim}, but does not')
+    return np.frombuffer(raw, kind).reshape(shape).astype(kind.newbyteorder('='))
 
 
 @register.source('idx', argument='FOLDER', about='MNIST, Fashion-MNIST, EMNIST and the like from a folder of IDX files')
@@ -90,7 +98,10 @@ def _folder(argument: str) -> pathlib.Path:
     if len(held) > 1 and held[0] != path:
         choices = ', '.join(map(str, held))
         raise DataError(f'`scenario`=idx:{argument} holds several data sets; choose one of {choices}')
-    return held[0] if held else path
+    chosen = held[0] if held else path
+    files = [str(file.relative_to(path)) for file in chosen.iterdir() if 'ubyte' in file.name]
+    check_files(path, files, f'`scenario`=idx:{argument}')
+    return chosen
 
 
 def _names(folder: pathlib.Path) -> set[str]:

@@ -11,8 +11,10 @@ import numpy as np
 
 from fedjax_fair.data.blocks import SPLIT_NAMES, TEST, TRAIN, UNKNOWN
 from fedjax_fair.errors import DataError
+from fedjax_fair.foreign import is_inside, led_out
 
 SUFFIXES = ('.png', '.jpg', '.jpeg', '.bmp', '.gif', '.tif', '.tiff', '.webp', '.jp2', '.ppm', '.pgm', '.npy')
+DIGITS = 20  # of a number; Python refuses to read very long ones
 DEEPEST = 6  # folders below this are not searched: a link may lead back up
 
 Names = tuple[str, ...]  # of the folders and the file on a path below the root
@@ -43,9 +45,14 @@ def image_files(root: pathlib.Path, where: str, is_one: Callable[[str], bool] = 
         raise DataError(f'{where}: {error.filename} cannot be read: {error.strerror}') from None
 
     paths: list[Names] = []
+    home = os.path.realpath(root)
     for folder, folders, files in os.walk(root, onerror=refuse, followlinks=True):
         inside = pathlib.Path(folder).relative_to(root).parts
         folders[:] = [name for name in folders if is_shown(name) and len(inside) < DEEPEST]
+        for name in folders:
+            path = os.path.join(folder, name)
+            if os.path.islink(path) and not is_inside(target := os.path.realpath(path), home):
+                raise DataError(f'{where}: {"/".join((*inside, name))} {led_out(target)}')
         paths += [(*inside, name) for name in files if is_one(name)]
     if not paths:
         endings = f'; those end in {", ".join(SUFFIXES)}' if is_one is is_image else ''
@@ -90,12 +97,17 @@ def drawn_where_none(split: Sequence[int]) -> np.ndarray:
     return chosen if (chosen == TEST).any() else np.where(chosen == TRAIN, UNKNOWN, chosen)
 
 
+def is_number(name: str) -> bool:
+    """Whether a text is a whole number from 0, of so few digits that it may be one of a class."""
+    return name.isdecimal() and len(name) <= DIGITS
+
+
 def numbered(names: Sequence[str]) -> tuple[np.ndarray, tuple[str, ...]]:
     """Classes by name: their numbers and the sorted names; names that are numbers come first, by value.
 
     >>> numbered(['cat', '10', '9', 'cat'])
     (array([2, 1, 0, 2], dtype=int32), ('9', '10', 'cat'))
     """
-    classes = sorted(set(names), key=lambda name: (0, int(name), name) if name.isdecimal() else (1, 0, name))
+    classes = sorted(set(names), key=lambda name: (0, int(name), name) if is_number(name) else (1, 0, name))
     place = {name: number for number, name in enumerate(classes)}
     return np.array([place[name] for name in names], np.int32), tuple(classes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import zipfile
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from fedjax_fair.data.resize import with_channels
 from fedjax_fair.data.sources.checks import black_and_white
 from fedjax_fair.data.sources.contents import Arrays
 from fedjax_fair.errors import DataError, UserError
+from fedjax_fair.foreign import npz_array
 from fedjax_fair.registry import register
 
 UNREAD = '-'  # in the place of an array: the role is not read
@@ -63,7 +65,9 @@ class _File(NamedTuple):
             arrays = ', '.join(sorted(self.archive.files))
             raise DataError(f'`scenario`: {self.path.name} has no array {name!r}; it holds {arrays}')
         try:
-            array = np.asarray(self.archive[name])
+            array = np.asarray(npz_array(self.archive, name))
+        except DataError as error:
+            raise DataError(f'`scenario`: {self.path.name}: {error}') from None
         except Exception as error:  # what a damaged archive makes numpy raise is anybody's guess
             why = ' '.join(str(error).split())
             raise DataError(f'`scenario`: {self.path.name}: array {name!r} cannot be read: {why}') from None
@@ -165,7 +169,7 @@ def _open(path: pathlib.Path) -> np.lib.npyio.NpzFile:
     if not os.path.isfile(path):  # unlike that of pathlib, false for a name that is too long
         raise DataError(f'`scenario`=npz:{path}: no such file')
     try:
-        archive = np.load(path, allow_pickle=False)
+        archive = np.load(path, allow_pickle=False) if zipfile.is_zipfile(path) else None
     except Exception:  # as above: anybody's guess
         archive = None
     if not isinstance(archive, np.lib.npyio.NpzFile):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import pathlib
 import warnings
 from collections.abc import Iterator
@@ -15,6 +16,8 @@ from fedjax_fair.data.resize import place, resize_images
 from fedjax_fair.data.sources.checks import check_pixels
 from fedjax_fair.errors import DataError
 
+# Of the endings that are read; Pillow knows forty more formats, some of which start other programs.
+FORMATS = ('PNG', 'JPEG', 'BMP', 'GIF', 'TIFF', 'WEBP', 'JPEG2000', 'PPM')
 SIXTEEN_BITS = ('I;16', 'I;16L', 'I;16B', 'I;16N', 'I')  # 'I' has 32, but is what 16-bit .pgm files become
 GREY = ('1', 'L', 'LA', *SIXTEEN_BITS)
 COLOUR = ('P', 'RGB', 'RGBA', 'CMYK')
@@ -38,10 +41,15 @@ def read_header(path: pathlib.Path) -> Header:
     if _holds_array(path):
         shape = _array(path).shape
         return Header(shape[:2], 1 if len(shape) == 2 else shape[2])
-    with Image.open(path) as image:
+    with opened(path) as image:
         check_mode(image)
         width, height = image.size[::-1] if _turned(image) else image.size
         return Header((height, width), 1 if image.mode in GREY else 3)
+
+
+def opened(source: pathlib.Path | io.BytesIO) -> Image.Image:
+    """An image of one of the formats that are read, not yet decoded."""
+    return Image.open(source, formats=FORMATS)
 
 
 def check_mode(image: Image.Image) -> None:
@@ -71,7 +79,7 @@ def read_image(path: pathlib.Path, channels: int) -> np.ndarray:
     if _holds_array(path):
         pixels = _bytes(_array(path))
     else:
-        with Image.open(path) as image:
+        with opened(path) as image:
             pixels = opaque(ImageOps.exif_transpose(image))
     pixels = pixels[..., None] if pixels.ndim == 2 else pixels
     return np.repeat(pixels, channels // pixels.shape[2], axis=2)
@@ -81,7 +89,7 @@ def read_mask(path: pathlib.Path) -> np.ndarray:
     """The class numbers ``[H, W]`` of a mask, upright."""
     if _holds_array(path):
         return _classes(np.asarray(_array(path)), lossy=False)
-    with Image.open(path) as image:
+    with opened(path) as image:
         return classes_in(ImageOps.exif_transpose(image), image.format in LOSSY)
 
 

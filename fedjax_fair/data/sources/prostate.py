@@ -14,6 +14,8 @@ Reference: Jiang et al., HarmoFL, AAAI 2022; volumes of Liu et al., Shape-aware 
 
 from __future__ import annotations
 
+import gzip
+import math
 import pathlib
 import zlib
 from typing import Annotated, Literal
@@ -25,10 +27,13 @@ from fedjax_fair.data.paths import one_path
 from fedjax_fair.data.sources.contents import Arrays, Encoded
 from fedjax_fair.data.sources.medical import library
 from fedjax_fair.errors import DataError
+from fedjax_fair.foreign import BYTES_AT_ONCE, Inflating, check_room
 from fedjax_fair.registry import register
 
 MARK = '_segmentation'
 ENDINGS = ('.nii.gz', '.nii')
+
+LARGEST_VALUE = 8  # bytes of a number while values are scaled
 
 
 @register.source('prostate', argument='ROOT', about='prostates in magnetic resonance, NIfTI volumes of hospitals')
@@ -42,7 +47,8 @@ def read_prostate(
     hospitals = [path for path in sorted(folder.iterdir()) if path.is_dir() and _cases(path)]
     if not hospitals:
         raise DataError(f'{where}: no folders with volumes and segmentations, such as BIDMC/Case00{MARK}.nii.gz')
-    files = [path for path in sorted(folder.rglob('*')) if path.name.endswith((*ENDINGS, '.npy'))]
+    beside = (path for depth in ('*', '*/*') for path in folder.glob(depth))  # those behind links too
+    files = sorted(path for path in beside if path.name.endswith((*ENDINGS, '.npy')))
 
     def decode(image_size: int | None) -> Arrays:
         return Arrays([block for path in hospitals for block in _hospital(path, split, where)])
@@ -100,13 +106,25 @@ def _volume(path: pathlib.Path, where: str) -> np.ndarray:
     nibabel = library('nibabel', where)
     broken = (nibabel.filebasedimages.ImageFileError, nibabel.spatialimages.HeaderDataError, zlib.error)
     try:
-        values = np.asarray(nibabel.load(path).dataobj).T
+        _check_size(path)
+        stored = nibabel.load(path).dataobj
+        check_room(math.prod(stored.shape) * LARGEST_VALUE, f'its volume {stored.shape}')
+        values = np.asarray(stored).T
     except (OSError, EOFError, ValueError, *broken) as error:
-        line = str(error).partition('\n')[0]
+        line = getattr(error, 'strerror', None) or str(error).partition('\n')[0]
         raise DataError(f'{where}: {path.parent.name}/{path.name} cannot be read: {line}') from None
     if not np.isfinite(values).all():
         raise DataError(f'{where}: {path.parent.name}/{path.name} holds NaN or infinite values')
     return values
+
+
+def _check_size(path: pathlib.Path) -> None:
+    """Refuse a file that inflates to very much; the library reads as much as its header asks for, at any place."""
+    if path.suffix == '.gz':
+        with gzip.open(path) as file:
+            stream = Inflating(file, path.stat().st_size, 'it')
+            while stream.read(BYTES_AT_ONCE):
+                pass
 
 
 def _stretched(volume: np.ndarray) -> np.ndarray:
@@ -122,7 +140,7 @@ def _stretched(volume: np.ndarray) -> np.ndarray:
 def _list(path: pathlib.Path, what: str, where: str) -> np.ndarray:
     file = path.with_name(f'{path.name}-{what}.npy')
     try:
-        return np.load(file, allow_pickle=False)
+        return np.load(file, mmap_mode='r', allow_pickle=False)  # a wrong length in its header allocates nothing
     except (OSError, EOFError, ValueError):
         raise DataError(f'{where}: `source_options`=split=slice needs {file.name}, an array of numpy.save') from None
 

@@ -11,12 +11,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from fedjax_fair.data.blocks import merge
-from fedjax_fair.data.declarations import ImageSize, JoinSites, NpzKeys, SourceOptions, Task
+from fedjax_fair.data.class_choice import only_classes
+from fedjax_fair.data.declarations import Classes, ImageSize, JoinSites, NpzKeys, SourceOptions, Task
 from fedjax_fair.data.pool import Pool
-from fedjax_fair.data.sources.contents import Arrays, Domains, Encoded
+from fedjax_fair.data.sources.contents import Arrays, Domains, Encoded, Files
 from fedjax_fair.data.sources.decoded_cache import decode_once
 from fedjax_fair.data.sources.domains import join_domains
 from fedjax_fair.errors import UserError
+from fedjax_fair.foreign import check_files, check_room
 from fedjax_fair.options import not_one_of, pairs, resolve
 from fedjax_fair.registry import sources
 
@@ -34,20 +36,22 @@ def read_pool(
     image_size: ImageSize | None = None,
     task: Task | None = None,
     join_sites: JoinSites = False,
+    classes: Classes | None = None,
 ) -> Pool:
     """The examples of a source as a table of one image shape.
 
     Images are fitted into squares of ``image_size`` (default: the most common size), grey ones repeated to RGB where
     both occur; uint8 and float images keep their values. ``data_seed`` draws the test set where the source has none,
     ``task`` says what is to be learned where the source leaves a choice, ``join_sites`` makes one site of those that
-    are too small, see :func:`~fedjax_fair.data.blocks.merge`.
+    are too small, see :func:`~fedjax_fair.data.blocks.merge`; ``classes`` are those that are kept.
     """
     if image_size is not None and image_size < 1:
         raise UserError(f'`image_size`={image_size} must be at least 1')
     options: dict[str, Any] = pairs(SOURCE_OPTIONS, source_options)
     options |= {} if npz_keys is None else {NPZ_KEYS: npz_keys}
     arrays = read_arrays(kind, argument, options, image_size)
-    return merge(arrays.blocks, arrays.class_names, image_size, data_seed, task, join_sites)
+    pool = merge(arrays.blocks, arrays.class_names, image_size, data_seed, task, join_sites)
+    return only_classes(pool, classes)
 
 
 def read_arrays(kind: str, argument: str, options: Mapping[str, Any], image_size: int | None = None) -> Arrays:
@@ -55,15 +59,27 @@ def read_arrays(kind: str, argument: str, options: Mapping[str, Any], image_size
     if kind not in sources:
         raise UserError(f'`scenario`={kind}:{argument}: {kind!r} {not_one_of(kind, sources)}')
     contents = sources[kind](argument, **_resolved(kind, options))
-    if isinstance(contents, Arrays):
-        return contents
     if isinstance(contents, Domains):
         return join_domains(contents, lambda kind, path: read_arrays(kind, path, {}, image_size))
+    where = f'`scenario`={kind}:{argument}'
+    if image_size is not None:  # a pixel has a byte at least
+        check_room(_count(contents) * image_size**2, f'{where} with `image_size`={image_size}')
+    if isinstance(contents, Arrays):
+        return contents
     if isinstance(contents, Encoded):
+        check_files(contents.root, contents.names, where)
         return decode_once(kind, contents, image_size)
+    check_files(contents.root, [*contents.images, *(contents.masks or ())], where, contents.anywhere)
     from fedjax_fair.data.sources.image_decoder import decode  # imports an image library, which takes its time
 
     return decode(contents, image_size)
+
+
+def _count(contents: Arrays | Files | Encoded) -> int:
+    """How many images there are, or files of them."""
+    if isinstance(contents, Arrays):
+        return sum(len(block.images) for block in contents.blocks)
+    return len(contents.images if isinstance(contents, Files) else contents.names)
 
 
 def _resolved(kind: str, given: Mapping[str, Any]) -> dict[str, Any]:

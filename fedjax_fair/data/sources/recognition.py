@@ -73,13 +73,20 @@ SIGNS = (
 )
 
 
+def _fits(sign: Sign, path: pathlib.Path) -> bool:
+    try:
+        return sign.looks_like(path)
+    except OSError:  # of folders that may not be read, or are gone by now
+        return False
+
+
 def recognise(argument: str, kinds: Collection[str]) -> str:
     """The kind, one of ``kinds``, that a path (or all of several, separated by commas) looks like."""
     paths = named_paths(argument)
     signs = [sign for sign in SIGNS if sign.kind in kinds]
     if not paths or not all(map(os.path.exists, paths)):
         raise UserError(f'{argument}: no such file or folder, nor KIND:PATH with a kind among {", ".join(kinds)}')
-    recognised = {next((sign.kind for sign in signs if sign.looks_like(path)), '') for path in paths}
+    recognised = {next((sign.kind for sign in signs if _fits(sign, path)), '') for path in paths}
     if len(recognised) > 1:
         names = ', '.join(sorted(kind or 'unknown' for kind in recognised))
         raise UserError(f'{argument}: these are of different kinds ({names}); write domains:NAME=KIND:PATH,...')

@@ -30,13 +30,13 @@ def read_ssl_fl(root: str, split: Annotated[str, 'partition, such as split_1 or 
     """The images of the clients of a ``split`` (split_1, or 5_clients/split_1; may be left out where it is alone)."""
     where = f'`scenario`=ssl_fl:{root}'
     folder = one_path(root, where)
-    table = read_table(folder / 'labels.csv', where, header=False)
+    table = read_table(folder / 'labels.csv', where, header=False, root=folder)
     label_of = dict(zip(table['0'], numbers_below(table, '1').tolist(), strict=True))
     lists = [*_clients(_chosen(folder, split, where), where), folder / 'test.csv']
     images, labels, site = [], [], []
     for path in lists:
         phase, name = ('test', EVERYONE) if path is lists[-1] else ('train', path.stem)
-        files = dict.fromkeys(read_table(path, where, header=False)['0'])  # a file named twice counts once
+        files = dict.fromkeys(read_table(path, where, header=False, root=folder)['0'])  # a file named twice counts once
         if unknown := [file for file in files if file not in label_of]:
             raise DataError(f'{where}: {path.name} names {unknown[0]!r}, which labels.csv does not')
         images += [f'{phase}/{file}' for file in files]

@@ -7,6 +7,7 @@ writes the digit 0 as 10.
 
 from __future__ import annotations
 
+import math
 import pathlib
 from typing import Annotated, Any
 
@@ -16,7 +17,14 @@ from fedjax_fair.data.blocks import TEST, TRAIN, Block
 from fedjax_fair.data.paths import one_path
 from fedjax_fair.data.sources.contents import Arrays
 from fedjax_fair.errors import DataError
+from fedjax_fair.foreign import check_files, check_room
 from fedjax_fair.registry import register
+
+NUMBERS = {
+    'double': 'f8',
+    'single': 'f4',
+    **{f'{u}int{8 * n}': f'{u or "i"}{n}' for u in ('', 'u') for n in (1, 2, 4, 8)},
+}
 
 
 @register.source('svhn', argument='FOLDER', about='SVHN, digits of house numbers, from its MATLAB files')
@@ -24,7 +32,7 @@ def read_svhn(folder: str, extra: Annotated[bool, 'train on the extra images too
     """Street numbers; ``extra`` trains on the 531 131 easier images of ``extra_32x32.mat`` too."""
     path = one_path(folder, f'`scenario`=svhn:{folder}')
     splits = {'train': TRAIN, **({'extra': TRAIN} if extra else {}), 'test': TEST}
-    return Arrays([_block(path / f'{name}_32x32.mat', split, 'svhn') for name, split in splits.items()])
+    return Arrays([_block(path, f'{name}_32x32.mat', split, 'svhn') for name, split in splits.items()])
 
 
 @register.source('synth_digits', argument='FOLDER', about='synthetic digits in MATLAB files like those of SVHN')
@@ -32,11 +40,12 @@ def read_synth_digits(folder: str) -> Arrays:
     """Digits in many fonts, colours and backgrounds."""
     path = one_path(folder, f'`scenario`=synth_digits:{folder}')
     splits = {'train': TRAIN, 'test': TEST}
-    return Arrays([_block(path / f'synth_{name}_32x32.mat', split, 'synth_digits') for name, split in splits.items()])
+    return Arrays([_block(path, f'synth_{name}_32x32.mat', split, 'synth_digits') for name, split in splits.items()])
 
 
-def _block(path: pathlib.Path, split: int, kind: str) -> Block:
-    where = f'`scenario`={kind}: {path.name}'
+def _block(folder: pathlib.Path, name: str, split: int, kind: str) -> Block:
+    where, path = f'`scenario`={kind}: {name}', folder / name
+    check_files(folder, [name], f'`scenario`={kind}')
     if not path.is_file():
         raise DataError(f'{where}: no such file in {path.parent}')
     held = _load(path, where)
@@ -51,11 +60,17 @@ def _block(path: pathlib.Path, split: int, kind: str) -> Block:
 
 
 def _load(path: pathlib.Path, where: str) -> dict[str, np.ndarray]:
-    """The two variables, those of them that are there."""
+    """The two variables, those of them that are there and hold numbers."""
     import scipy.io  # a third of a second, for those who have MATLAB files
 
     try:
-        variables: dict[str, Any] = scipy.io.loadmat(path, variable_names=('X', 'y'))
+        held = [one for one in scipy.io.whosmat(path) if one[0] in ('X', 'y')]  # reads the headers
+        for _, shape, kind in held:
+            check_room(math.prod(shape) * np.dtype(NUMBERS.get(kind, 'f8')).itemsize, f'{where}: its {kind} {shape}')
+        names = sorted({name for name, *_ in held} - {name for name, _, kind in held if kind not in NUMBERS})
+        variables: dict[str, Any] = scipy.io.loadmat(path, variable_names=names) if names else {}
+    except DataError:
+        raise
     except Exception as error:  # a spoiled file makes SciPy fail in many ways
         raise DataError(f'{where} cannot be read as a MATLAB file of version 5: {error}') from None
     return {name: variables[name] for name in ('X', 'y') if isinstance(variables.get(name), np.ndarray)}

@@ -20,7 +20,7 @@ from fedjax_fair.data.blocks import Block
 from fedjax_fair.data.resize import resize_masks, with_channels
 from fedjax_fair.data.sources.contents import Arrays
 from fedjax_fair.data.sources.npz import checked_labels, checked_masks
-from fedjax_fair.data.sources.pixels import LOSSY, bombs_refused, check_mode, classes_in, fit, opaque
+from fedjax_fair.data.sources.pixels import LOSSY, bombs_refused, check_mode, classes_in, fit, opaque, opened
 from fedjax_fair.data.sources.tfds_store import short, tfds_library
 from fedjax_fair.data.sources.workers import in_threads
 from fedjax_fair.errors import DataError
@@ -71,7 +71,7 @@ def _class_names(roles: Roles) -> tuple[str, ...]:
 def _size(record: Record, roles: Roles) -> Size:
     """The size of an image; only its header is decoded."""
     value = _value(record, roles['image'][0])
-    return Image.open(io.BytesIO(value)).size[::-1] if isinstance(value, bytes) else value.shape[:2]
+    return opened(io.BytesIO(value)).size[::-1] if isinstance(value, bytes) else value.shape[:2]
 
 
 def _example(record: Record, roles: Roles, size: Size) -> dict[str, Any]:
@@ -98,7 +98,7 @@ def _pixels(value: Any, feature: Any) -> np.ndarray:
     """An image ``[H, W, C]``, grey or colour as the feature has it."""
     if not isinstance(value, bytes):
         return value
-    image = Image.open(io.BytesIO(value))
+    image = opened(io.BytesIO(value))
     check_mode(image)
     pixels, grey = opaque(image), feature.shape[-1] in (1, 2)
     if grey and pixels.ndim == 3:
@@ -110,7 +110,7 @@ def _classes(value: Any, feature: Any) -> np.ndarray:
     """A mask ``[H, W]``."""
     if not isinstance(value, bytes):
         return value[..., 0]
-    image = Image.open(io.BytesIO(value))
+    image = opened(io.BytesIO(value))
     return classes_in(image, image.format in LOSSY)
 
 

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from fedjax_fair.errors import DataError, UserError
+from fedjax_fair.foreign import check_files
 
 NAME = re.compile(r'(?P<name>\w+)(?:/(?P<config>[\w.+-]+))?(?::(?P<version>\d+\.\d+\.\d+))?')
 VERSION = re.compile(r'\d+\.\d+\.\d+')
@@ -40,6 +41,7 @@ def open_prepared(name: str, data_dir: str = '') -> Any:
     """The builder of a prepared set, ``NAME[/CONFIG][:VERSION]``, by default in the folder of TensorFlow Datasets."""
     where, tfds = f'`scenario`=tfds:{name}', tfds_library()
     folder = _find(where, name, data_dir, _root(data_dir, tfds))
+    check_files(folder, (path.name for path in folder.iterdir() if not path.is_dir()), where)
     try:
         foreign = [c for c in _classes(json.loads((folder / FEATURES).read_text())) if not c.startswith(f'{LIBRARY}.')]
         builder = None if foreign else tfds.builder_from_directory(folder)

@@ -8,6 +8,8 @@ lower ones, so that its images may be darker by one grey of 255.
 from __future__ import annotations
 
 import bz2
+import functools
+import io
 import pathlib
 
 import numpy as np
@@ -16,17 +18,21 @@ from fedjax_fair.data.blocks import TEST, TRAIN, Block
 from fedjax_fair.data.paths import one_path
 from fedjax_fair.data.sources.contents import Arrays
 from fedjax_fair.errors import DataError
+from fedjax_fair.foreign import Inflating, check_files
 from fedjax_fair.registry import register
 
 SIDE, CLASSES = 16, 10
 PIXELS = SIDE * SIDE
+LONGEST = 1 << 14  # bytes of a line; one has some 4000
 
 
 @register.source('usps', argument='FOLDER', about='USPS, digits of letters, from its two LIBSVM files')
 def read_usps(folder: str) -> Arrays:
     """The training and test digits of a folder."""
     path = one_path(folder, f'`scenario`=usps:{folder}')
-    return Arrays([_block(path / name, split) for name, split in (('usps.bz2', TRAIN), ('usps.t.bz2', TEST))])
+    splits = {'usps.bz2': TRAIN, 'usps.t.bz2': TEST}
+    check_files(path, splits, f'`scenario`=usps:{folder}')
+    return Arrays([_block(path / name, split) for name, split in splits.items()])
 
 
 def _block(path: pathlib.Path, split: int) -> Block:
@@ -34,11 +40,12 @@ def _block(path: pathlib.Path, split: int) -> Block:
         raise DataError(f'`scenario`=usps: {path.name}: no such file in {path.parent}')
     try:
         with bz2.open(path) as file:
-            lines = file.readlines()
+            text = Inflating(file, path.stat().st_size, f'`scenario`=usps: {path.name}').read()
     except (OSError, EOFError) as error:
         raise DataError(f'`scenario`=usps: {path.name} cannot be read: {error}') from None
-    if not lines:
+    if not text:
         raise DataError(f'`scenario`=usps: {path.name} holds no examples')
+    lines = iter(functools.partial(io.BytesIO(text).readline, LONGEST), b'')
     rows = np.array([_row(line, f'`scenario`=usps: {path.name}, line {n}') for n, line in enumerate(lines, 1)])
     images = np.rint((rows[:, 1:] + 1) / 2 * 255).astype(np.uint8).reshape(-1, SIDE, SIDE, 1)
     return Block(path.name, images, rows[:, 0].astype(np.int32) - 1, np.full(len(rows), split))

@@ -8,10 +8,11 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn, TimeRemainingColumn
 
+from fedjax_fair.consoles import plain_column, plain_console
 from fedjax_fair.errors import DataError
+from fedjax_fair.escaping import visible
 
 T = TypeVar('T')
 NAMED = 3  # failures that a message tells of
@@ -22,7 +23,7 @@ class UnreadableFiles(DataError):
 
     def __init__(self, message: str, files: Sequence[str]):
         super().__init__(message)
-        self.files = tuple(files)
+        self.files = tuple(map(visible, files))
 
 
 def for_each(work: Callable[[int], T], root: pathlib.Path, names: Sequence[str], title: str) -> list[T]:
@@ -62,8 +63,8 @@ def in_threads(work: Callable[[int], T], count: int, title: str) -> Iterator[T]:
     threads = len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count() or 1
     options = grain.ReadOptions(num_threads=threads, prefetch_buffer_size=4 * threads)
     results = grain.MapDataset.range(count).map(work).to_iter_dataset(options)
-    console = Console(file=sys.stderr)
-    columns = (TextColumn('{task.description}'), BarColumn(bar_width=16), MofNCompleteColumn())
+    console = plain_console(file=sys.stderr)
+    columns = (plain_column('{task.description}'), BarColumn(bar_width=16), MofNCompleteColumn())
     times = (TimeElapsedColumn(), TimeRemainingColumn())
     with Progress(*columns, *times, console=console, transient=True, disable=not console.is_terminal) as bar:
         yield from bar.track(results, total=count, description=title)

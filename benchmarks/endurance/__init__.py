@@ -1,0 +1,1 @@
+"""What the programs on endurance share: :mod:`benchmarks.kill` and :mod:`benchmarks.soak`."""

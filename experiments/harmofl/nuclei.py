@@ -1,0 +1,134 @@
+"""The six clients of HarmoFL's nuclei as one table: four hospitals of MoNuSAC2020, MoNuSeg, and TNBC.
+
+::
+
+    python -m experiments.harmofl.nuclei --monusac=MoNuSAC_images_and_annotations --monuseg=MoNuSeg \\
+      --tnbc=TNBC_NucleiSegmentation --out=$DATA/nuclei
+
+The three folders are those that the archives of the data sets unpack to. OUT gets a mask for every image, 1 inside of
+nuclei, and ``nuclei.csv`` with the columns image, mask, site and patient, which ``csv:OUT/nuclei.csv`` reads.
+
+The paper says that MoNuSAC2020 was divided by hospitals into four clients, and not which. A name such as
+``TCGA-5P-A9K0-01Z-00-DX1`` tells the hospital, here ``5P``: the three hospitals with most images are clients, and all
+others together are the fourth.
+"""
+
+from __future__ import annotations
+
+import collections
+import csv
+import os
+import pathlib
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from absl import app, flags
+from PIL import Image, ImageDraw
+
+from fedjax_fair.cli.main import guarded
+from fedjax_fair.data.sources.pixels import read_mask
+from fedjax_fair.errors import DataError
+
+OUTLINES = '.xml'
+PICTURES = ('.tif', '.png')
+CLIENTS = 4  # of MoNuSAC2020
+OTHERS = 'others'
+
+
+class Annotated(NamedTuple):
+    """An image, its mask and where it comes from."""
+
+    image: pathlib.Path
+    mask: np.ndarray
+    site: str
+    patient: str
+
+
+def outlined(path: pathlib.Path, image: pathlib.Path) -> np.ndarray:
+    """The mask of an image whose nuclei are outlined in an annotation file: regions with vertices X and Y."""
+    with Image.open(image) as opened:
+        mask = Image.new('L', opened.size)
+    draw = ImageDraw.Draw(mask)
+    for region in ET.parse(path).iter('Region'):
+        corners = [(float(v.attrib['X']), float(v.attrib['Y'])) for v in region.iter('Vertex')]
+        if len(corners) > 2:
+            draw.polygon(corners, fill=1)
+    return np.asarray(mask)
+
+
+def with_outlines(root: pathlib.Path) -> Iterator[tuple[pathlib.Path, np.ndarray]]:
+    """Images below a folder with the masks of the annotation files of the same name, anywhere below it."""
+    images = {path.stem: path for path in sorted(root.rglob('*')) if path.suffix.lower() in PICTURES}
+    files = sorted(path for path in root.rglob('*') if path.suffix.lower() == OUTLINES)
+    if not files:
+        raise DataError(f'{root}: no annotation files, such as TCGA-5P-A9K0-01Z-00-DX1_1.xml')
+    for path in files:
+        if path.stem not in images:
+            raise DataError(f'{root}: {path.name} has no image; expected is {path.stem}{PICTURES[0]}')
+        yield images[path.stem], outlined(path, images[path.stem])
+
+
+def monusac(root: pathlib.Path) -> list[Annotated]:
+    """MoNuSAC2020: a patient's folder holds its images; the second part of its name tells the hospital."""
+    found = [(image, mask, image.parent.name) for image, mask in with_outlines(root)]
+    counts = collections.Counter(patient.split('-')[1] for *_, patient in found)
+    largest = {site for site, _ in counts.most_common(CLIENTS - 1)}
+
+    def site(patient: str) -> str:
+        own = patient.split('-')[1]
+        return f'MoNuSAC {own if own in largest else OTHERS}'
+
+    return [Annotated(image, mask, site(patient), patient) for image, mask, patient in found]
+
+
+def monuseg(root: pathlib.Path) -> list[Annotated]:
+    """MoNuSeg: one image of every patient."""
+    return [Annotated(image, mask, 'MoNuSeg', image.stem) for image, mask in with_outlines(root)]
+
+
+def tnbc(root: pathlib.Path) -> list[Annotated]:
+    """TNBC: ``Slide_01/01_1.png`` has its mask in ``GT_01/01_1.png``; a slide is a patient."""
+    images = sorted(root.glob('Slide_*/*.png'))
+    if not images:
+        raise DataError(f'{root}: no images, such as Slide_01/01_1.png')
+    masks = [root / image.parent.name.replace('Slide', 'GT') / image.name for image in images]
+    return [
+        Annotated(image, (read_mask(mask) > 0).astype(np.uint8), 'TNBC', image.parent.name)
+        for image, mask in zip(images, masks, strict=True)
+    ]
+
+
+def write(found: list[Annotated], out: pathlib.Path) -> None:
+    """The masks and the table; images stay where they are."""
+    (out / 'masks').mkdir(parents=True, exist_ok=True)
+    rows = []
+    for one in found:
+        name = f'{one.site.replace(" ", "_")}_{one.image.stem}.png'
+        Image.fromarray(one.mask).save(out / 'masks' / name)
+        rows.append([os.path.relpath(one.image, out), f'masks/{name}', one.site, one.patient])
+    with (out / 'nuclei.csv').open('w', newline='') as file:
+        csv.writer(file).writerows([['image', 'mask', 'site', 'patient'], *rows])
+
+
+PARTS = {'monusac': monusac, 'monuseg': monuseg, 'tnbc': tnbc}
+
+
+def main(argv: list[str]) -> None:
+    """Read the three data sets and write the table."""
+    values = flags.FLAGS
+    with guarded(values):
+        found = [one for name, read in PARTS.items() for one in read(pathlib.Path(str(values[name].value)))]
+        out = pathlib.Path(values.out)
+        write(found, out)
+    for site, count in collections.Counter(one.site for one in found).items():
+        print(f'{site}: {count} images')
+    print(f'written: {out / "nuclei.csv"}')
+
+
+if __name__ == '__main__':
+    for part in PARTS:
+        flags.DEFINE_string(part, None, f'folder of {part}', required=True)
+    flags.DEFINE_string('out', None, 'folder for masks and nuclei.csv', required=True)
+    app.run(main)

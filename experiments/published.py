@@ -1,0 +1,98 @@
+"""Published settings of the papers beside those of our presets: every deviation stands there with its reason.
+
+A paper's ``published.py`` has ``SETTINGS[preset][name]``, the value that the paper prints and where. The tests resolve
+every preset as its command does and compare. ``python -m experiments.published`` prints all of them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import pathlib
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from absl import app, flags
+
+from experiments.study import known_hyper, markdown
+from fedjax_fair.cli import settings as command_line
+from fedjax_fair.methods import defaults
+from fedjax_fair.training import Config, checked
+
+PAPERS = ('fedism', 'fedtilt', 'harmofl', 'fedheal', 'fedld')
+HERE = pathlib.Path(__file__).parent
+# What every preset of a paper must account for: model, data, training, participation and evaluation.
+REQUIRED = (
+    'scenario', 'model', 'image_size', 'norm', 'normalize', 'pretrained', 'augment', 'rounds', 'local_epochs',
+    'batch_size', 'local_optimizer', 'lr', 'lr_decay', 'momentum', 'weight_decay', 'keep_optimizer', 'num_clients',
+    'participation', 'seeds', 'validation', 'select', 'eval_every', 'last_k', 'eval_batch_size',
+)  # fmt: skip
+SAME = 'as published'
+
+
+class Setting(NamedTuple):
+    """The published value of a setting and its place in the paper; ``ours`` where it differs, and ``why``.
+
+    A value of None means that neither paper nor code tells: then ``ours`` is a choice, and ``why`` gives its reason.
+    """
+
+    value: Any
+    source: str
+    ours: Any = SAME
+    why: str = ''
+
+    @property
+    def expected(self) -> Any:
+        """What the preset must have."""
+        return self.value if self.ours == SAME else self.ours
+
+
+Settings = Mapping[str, Mapping[str, Setting]]
+
+
+def settings_of(paper: str) -> Settings:
+    """``[preset][setting]`` of one paper."""
+    return importlib.import_module(f'experiments.{paper}.published').SETTINGS
+
+
+def value_of(config: Config, name: str) -> Any:
+    """A setting, an option of the data or a hyper-parameter, which is the method's default where nothing is said."""
+    if hasattr(config, name):
+        return getattr(config, name)
+    part, dot, key = name.partition('.')
+    if not dot:
+        return config.data.get(name)
+    return config.hyper[name] if name in config.hyper else defaults(part)[key]
+
+
+def preset_config(paper: str, preset: str) -> Config:
+    """The settings of a preset, as the paper's programs resolve them."""
+    values = flags.FlagValues()
+    command_line.define_flags(values)
+    hyper = command_line.parse([f'--config={HERE / paper / preset}.flags'], values)
+    config = checked(command_line.config_of(values, {}))
+    return dataclasses.replace(config, hyper=known_hyper(hyper, config))
+
+
+def deviations(paper: str, preset: str) -> list[str]:
+    """One line for every setting of a preset that is not the published one, or not published at all."""
+    return [
+        f'{name}={one.expected} instead of {one.value} ({one.source}): {one.why}'
+        if one.value is not None
+        else f'{name}={one.expected}, which is not published: {one.why}'
+        for name, one in settings_of(paper)[preset].items()
+        if one.ours != SAME
+    ]
+
+
+def main(_: list[str]) -> None:
+    """Print every published setting beside ours."""
+    for paper in PAPERS:
+        for preset, settings in settings_of(paper).items():
+            rows = [[name, str(one.value), str(one.expected), one.source, one.why] for name, one in settings.items()]
+            print(f'\n{paper}, --preset={preset}\n')
+            print('\n'.join(markdown(['setting', 'published', 'ours', 'where', 'why it differs'], rows)))
+
+
+if __name__ == '__main__':
+    app.run(main)

@@ -1,0 +1,124 @@
+"""Files of results: a reader sees a whole file or none, and a folder that cannot be written is told in one line."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import pathlib
+import shutil
+from collections.abc import Iterator
+
+from fedjax_fair.errors import UserError
+
+UNFINISHED = '.tmp'  # ends the name of a file that is being written
+VANISHED = 'NOT_FOUND'  # TensorStore's word for a file that was taken away while it wrote beside it
+OF_DISKS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.ESTALE, errno.ENOENT, errno.EACCES, errno.EPERM)
+
+
+class CannotWrite(UserError):
+    """A folder of results is full, read-only or gone; ``reason`` says which."""
+
+    def __init__(self, path: str | os.PathLike, error: OSError, more: str = ''):
+        self.path, self.reason = pathlib.Path(path), reason(error, path)
+        super().__init__(f'{self.path} cannot be written: {self.reason}{more}')
+
+
+def reason(error: OSError, path: str | os.PathLike) -> str:
+    """Why a file could not be written, and how much room there is where there is none left."""
+    why = error.strerror or str(error)
+    if error.errno in (errno.ENOSPC, errno.EDQUOT) and (free := free_bytes(path)) is not None:
+        return f'{why} ({in_words(free)} are free)'
+    return why
+
+
+def free_bytes(path: str | os.PathLike) -> int | None:
+    """How much may be written at a path that exists already or not; None where nobody knows."""
+    there = pathlib.Path(path).absolute()
+    while not there.exists() and there != there.parent:
+        there = there.parent
+    try:
+        return shutil.disk_usage(there).free
+    except OSError:
+        return None
+
+
+def in_words(size: float) -> str:
+    """A number of bytes.
+
+    >>> in_words(512), in_words(2_500_000)
+    ('512 B', '2.5 MB')
+    """
+    for unit in ('B', 'kB', 'MB', 'GB'):
+        if size < 1000:
+            return f'{size:.3g} {unit}'
+        size /= 1000
+    return f'{size:.3g} TB'
+
+
+@contextlib.contextmanager
+def published(path: str | os.PathLike) -> Iterator[pathlib.Path]:
+    """A name under which a file may be written; the file gets its own name once it is whole.
+
+    What was there before stays until then. A path that is no regular file, such as ``/dev/stdout``, is written as it
+    is.
+    """
+    path = pathlib.Path(path)
+    ordinary = path.is_file() or not path.exists()
+    draft = path.with_name(path.name + UNFINISHED) if ordinary else path
+    try:
+        yield draft
+        if ordinary:
+            to_disk(draft)
+            draft.replace(path)
+    except BaseException as error:
+        if ordinary:
+            with contextlib.suppress(OSError):
+                draft.unlink()
+        if isinstance(error, OSError):
+            raise CannotWrite(path, error) from None
+        raise
+
+
+def publish(path: str | os.PathLike, text: str | bytes | memoryview) -> None:
+    """Write a file in one piece."""
+    with published(path) as draft:
+        draft.write_bytes(text.encode() if isinstance(text, str) else text)
+
+
+def refuse_root(folder: str | os.PathLike, out: str | os.PathLike) -> None:
+    """Files in the root of the file system are an accident; ``out`` is what the user wrote."""
+    real = os.path.realpath(folder)
+    if real == os.path.dirname(real):
+        raise UserError(f'`out`={os.fspath(out)}: nothing is written into the root of the file system; name a folder')
+
+
+def make_folder(path: str | os.PathLike) -> pathlib.Path:
+    """Make a folder of results with its parents, if need be."""
+    try:
+        pathlib.Path(path).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CannotWrite(path, error) from None
+    return pathlib.Path(path)
+
+
+def to_disk(path: pathlib.Path) -> None:
+    """Wait until a file is on its disk: after a power failure it could have a name and no content."""
+    with path.open('rb') as file:
+        os.fsync(file.fileno())
+
+
+def disk_error(error: Exception, folder: str | os.PathLike, needed: int = 0) -> OSError | None:
+    """The error of a disk that is full, read-only or gone behind an error of a library; None where it is no such thing.
+
+    Libraries in other languages name it in their message, or not at all.
+    """
+    if isinstance(error, OSError) and error.errno is not None:
+        return error
+    for number in OF_DISKS:
+        if os.strerror(number) in str(error):
+            return OSError(number, os.strerror(number))
+    if VANISHED in str(error) or not pathlib.Path(folder).exists():
+        return OSError(errno.ENOENT, 'the folder is gone')
+    free = free_bytes(folder)
+    return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) if free is not None and free < needed else None

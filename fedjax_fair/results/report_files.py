@@ -1,0 +1,30 @@
+"""Names of the files of a report: tables, a page, and figures that are named by their scenario."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import re
+
+PAGE, TABLE = 'report.html', 'table.json'
+REPORT_FILES = (PAGE, TABLE, 'table.md', 'table.tex', 'table.csv', 'frontier.md', 'frontier.png', 'tuning.md')
+FIGURES = ('forest_*', 'plane', 'clients', 'clients_*', 'sites', 'classes', 'accuracy', 'loss')
+
+
+def figure_file(scenario: str, figure: str) -> str:
+    """The file of one figure.
+
+    >>> figure_file('npz:my scans', 'loss')
+    'npz_my_scans_loss.png'
+    """
+    stem = re.sub(r'[^A-Za-z0-9._-]+', '_', scenario).strip('._') or 'scenario'
+    return f'{stem}_{figure}.png'
+
+
+def report_patterns(folder: pathlib.Path) -> list[str]:
+    """Patterns of all files of the report in a folder; its table names the scenarios."""
+    try:
+        scenarios = [str(one['scenario']) for one in json.loads((folder / TABLE).read_text())['scenarios']]
+    except (OSError, ValueError, KeyError, TypeError):
+        scenarios = []
+    return [*REPORT_FILES, *(figure_file(scenario, figure) for scenario in scenarios for figure in FIGURES)]

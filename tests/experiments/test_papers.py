@@ -1,0 +1,112 @@
+"""The program that makes all tables and figures, and the page of claims, on a paper made up for the test."""
+
+import json
+import types
+
+import pytest
+
+from experiments import claims, claims_page, papers
+from experiments.claims import Claim, Says
+from fedjax_fair.training import Config
+
+CONFIG = Config(scenario='gaussian_toy_1', model='logreg', rounds=1, devices=1)
+
+
+@pytest.fixture
+def made(monkeypatch):
+    """A paper with a table and a figure; lists what was made."""
+    calls = []
+
+    def show(name):
+        def write(study):
+            calls.append((name, study.out.name))
+            study.write(name, ['A line.'], {})
+
+        return write
+
+    modules = {
+        'table': types.SimpleNamespace(TABLES={'1': show('table1'), '2': show('table2')}, PRESETS={'2': '{}_other'}),
+        'figure': types.SimpleNamespace(FIGURES={'1': show('figure1'), '9': show('figure9')}, PRESETS={'9': None}),
+    }
+    monkeypatch.setattr(papers, 'module_of', lambda paper, kind: modules[kind])
+    monkeypatch.setattr(papers, 'preset_config', lambda paper, preset: CONFIG)
+    return calls
+
+
+def test_everything_is_made_once_with_an_index(made, tmp_path, capsys):
+    papers.regenerate(('stub',), 'tiny', tmp_path, quiet=True)
+    once = [('table1', 'stub-tiny'), ('table2', 'stub-tiny_other'), ('figure1', 'stub-tiny')]
+    assert made == once
+    assert '[3/3] stub figure 1' in capsys.readouterr().err
+    page = (tmp_path / 'index.html').read_text()
+    assert 'href="stub-tiny/table1.md"' in page and '--preset=tiny_other' in page
+    papers.regenerate(('stub',), 'tiny', tmp_path, quiet=True)
+    assert made == once
+
+
+def test_what_is_missing_is_made_when_the_program_goes_on(made, tmp_path):
+    papers.regenerate(('stub',), 'tiny', tmp_path, quiet=True)
+    done = json.loads((tmp_path / 'papers.json').read_text())
+    del done['stub table 2']
+    done['stub figure 1']['commit'] = 'another'
+    (tmp_path / 'papers.json').write_text(json.dumps(done))
+    papers.regenerate(('stub',), 'tiny', tmp_path, quiet=True)
+    assert [name for name, _ in made[3:]] == ['table2', 'figure1']
+
+
+@pytest.mark.parametrize('paper', papers.PAPERS)
+def test_every_part_of_a_paper_has_its_preset(paper):
+    for part in papers.parts((paper,), 'smoke'):
+        assert (papers.HERE / paper / f'{part.preset}.flags').exists(), part
+
+
+DIFFERENCE = {
+    'estimate': 2.0, 'lo': 0.5, 'hi': 3.5, 'lo90': 0.8, 'hi90': 3.2, 'a': 0.1, 'df_a': 4.0, 'kappa': 0.2,
+    'df_kappa': 90.0, 'p': 0.01, 'p_holm': 0.01, 'verdict': 'better', 'seeds_needed': None, 'patients_needed': None,
+    'certainty': 0.99, 'chance': 0.9,
+}  # fmt: skip
+
+
+@pytest.fixture
+def recorded(tmp_path, monkeypatch):
+    """A repository whose only paper has one claim of each kind about one recorded difference."""
+    wide = DIFFERENCE | {'lo': -3.0, 'lo90': -2.5, 'verdict': 'undecided', 'seeds_needed': 40}
+    measures = {'avg': {'differences': {'new': DIFFERENCE}}, 'worst': {'differences': {'new': wide}}}
+    entry = {'baseline': 'old', 'margin': 1.0, 'counts': 'seeds', 'seeds': [0, 1, 2], 'notes': [], 'measures': measures}
+    record = {'evidence': {'accuracy': entry}, 'data': {'name': 'digits'}, 'command': 'python -m x', 'commit': 'abc'}
+    folder = tmp_path / 'experiments' / 'fedism' / 'results'
+    folder.mkdir(parents=True)
+    (folder / 'table1.json').write_text(json.dumps(record))
+    made = tuple(
+        Claim(words, 'Table 1', 'table1.json', 'accuracy', measure, 'new', says)
+        for words, measure, says in (
+            ('new is higher', 'avg', Says.HIGHER),
+            ('new is lower', 'avg', Says.LOWER),
+            ('its worst is higher', 'worst', Says.HIGHER),
+        )
+    )
+    made += (made[0]._replace(words='new is fairer', record='table2.json'),)
+    monkeypatch.setattr(claims, 'HERE', tmp_path / 'experiments')
+    monkeypatch.setattr(claims, 'PAPERS', ('fedism',))
+    monkeypatch.setattr(claims, 'claims_of', lambda paper: made)
+    monkeypatch.setattr(claims_page, 'REPOSITORY', tmp_path)
+
+
+def test_the_page_of_claims_shows_verdicts_of_records(recorded):
+    page = claims_page.text()
+    assert '4 claims: 1 contradicted, 1 not recorded, 1 supported, 1 undecided.' in page
+    rows = {
+        line.split('|')[1].strip(): [cell.strip() for cell in line.split('|')]
+        for line in page.splitlines()
+        if '|' in line
+    }
+    assert rows['new is higher'][3:5] == ['+2.00 [0.50, 3.50] (avg: new minus old)', 'supported']
+    assert rows['new is lower'][4] == 'contradicted'
+    assert rows['its worst is higher'][4:6] == ['undecided', 'about 40 seeds would decide a difference of 1 point']
+    assert rows['new is higher'][7] == 'experiments/fedism/results/table1.json'
+    assert rows['new is fairer'][3:5] == ['', 'not recorded']
+    assert '`python -m x` (commit abc)' in page
+
+
+def test_the_page_of_claims_is_up_to_date():
+    assert claims_page.PATH.read_text() == claims_page.text()

@@ -1,0 +1,63 @@
+"""Results are published whole: a reader sees the file of before or the new one, never half of it."""
+
+import errno
+import os
+import pathlib
+
+import pytest
+
+from fedjax_fair import publishing
+from fedjax_fair.publishing import CannotWrite, free_bytes, make_folder, publish, published
+
+
+@pytest.fixture
+def full(monkeypatch):
+    """A disk on which nothing more can be written for good."""
+
+    def refuse(path):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(publishing, 'to_disk', refuse)
+
+
+def test_a_file_appears_once_it_is_whole(tmp_path):
+    path = tmp_path / 'table.md'
+    publish(path, 'old')
+    with published(path) as draft:
+        draft.write_text('half')
+        assert path.read_text() == 'old' and draft.parent == tmp_path
+        draft.write_text('new')
+    assert path.read_text() == 'new' and list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize('error', [KeyboardInterrupt, RuntimeError])
+def test_what_was_there_stays_when_writing_fails(tmp_path, error):
+    publish(tmp_path / 'table.md', b'old')
+    with pytest.raises(error), published(tmp_path / 'table.md') as draft:
+        draft.write_text('half')
+        raise error
+    assert [path.name for path in tmp_path.iterdir()] == ['table.md'] and (tmp_path / 'table.md').read_text() == 'old'
+
+
+def test_a_full_disk_is_one_line(tmp_path, full):
+    with pytest.raises(CannotWrite, match=r'table\.md cannot be written: No space left on device \(.* are free\)$'):
+        publish(tmp_path / 'table.md', 'new')
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_cannot_be_made_is_one_line(tmp_path):
+    (tmp_path / 'file').write_text('')
+    for place in (tmp_path / 'file' / 'below', pathlib.Path('/proc/none/such')):
+        with pytest.raises(CannotWrite, match=r'cannot be written: (No such file or directory|Not a directory)$'):
+            make_folder(place)
+        with pytest.raises(CannotWrite):
+            publish(place / 'table.md', '')
+
+
+def test_pipes_and_devices_are_written_as_they_are():
+    publish('/dev/null', 'text')
+    assert pathlib.Path('/dev/null').is_char_device()
+
+
+def test_free_space_is_that_of_the_nearest_folder(tmp_path):
+    assert free_bytes(tmp_path / 'not' / 'yet') > 0
