@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from absl.testing import flagsaver
 
 from experiments.fedism import claims, deciding, figures, published, sharpness, tables
 from experiments.fedism.landscape import SETS, landscape
@@ -244,6 +245,6 @@ def test_every_figure_has_its_three_lines(asked, figure, points, tmp_path):
 
 def test_an_unknown_preset_is_one_line(monkeypatch, capsys):
     monkeypatch.setattr(sys, 'argv', ['tables', '--preset=large'])
-    with pytest.raises(SystemExit):
+    with flagsaver.flagsaver(), pytest.raises(SystemExit):  # forgets the program's flags
         main('table', {'1': print, '2': print}, HERE)
     assert '--preset=large is not one of decide, paper, paper_isic, smoke, tiny, tissue' in capsys.readouterr().err
