@@ -100,7 +100,7 @@ class Checkpoints:
     def restore(self, like: FedState) -> tuple[FedState, dict[str, Any]]:
         """The newest whole checkpoint, placed as :meth:`read` does it; damaged ones that are newer are set aside."""
         damaged: dict[int, Damaged] = {}
-        for round in sorted(self._manager.all_steps(), reverse=True):
+        while (round := self._newest(damaged)) is not None:
             try:
                 found = self.read(round, like)
             except Damaged as error:
@@ -110,6 +110,13 @@ class Checkpoints:
                 return found
         whys = '; '.join(error.message for error in damaged.values())
         raise UserError(f'no checkpoint is whole: {whys}; nothing was deleted; start again with `overwrite`')
+
+    def _newest(self, damaged: Mapping[int, Damaged]) -> int | None:
+        """The newest round that is not known as damaged; on a shared disk others may see it later than the first."""
+        newest = max(set(self._manager.all_steps()) - damaged.keys(), default=-1)
+        if jax.process_count() > 1:
+            newest = int(multihost_utils.broadcast_one_to_all(np.int32(newest)))
+        return None if newest < 0 else newest
 
     def read(self, round: int, like: FedState) -> tuple[FedState, dict[str, Any]]:
         """One checkpoint, placed on devices as ``like`` is; rows that ``like`` has on the host stay in files."""
