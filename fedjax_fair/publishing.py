@@ -29,7 +29,15 @@ def reason(error: OSError, path: str | os.PathLike) -> str:
     why = error.strerror or str(error)
     if error.errno in (errno.ENOSPC, errno.EDQUOT) and (free := free_bytes(path)) is not None:
         return f'{why} ({in_words(free)} are free)'
+    if error.errno == errno.EEXIST and (link := _link_to_nothing(path)) is not None:
+        return f'{link} is a link to {os.readlink(link)}, which does not exist'
     return why
+
+
+def _link_to_nothing(path: str | os.PathLike) -> pathlib.Path | None:
+    """The part of a path that cannot be made a folder."""
+    places = (pathlib.Path(path), *pathlib.Path(path).parents)
+    return next((place for place in places if place.is_symlink() and not place.exists()), None)
 
 
 def free_bytes(path: str | os.PathLike) -> int | None:

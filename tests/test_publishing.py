@@ -54,6 +54,13 @@ def test_a_folder_that_cannot_be_made_is_one_line(tmp_path):
             publish(place / 'table.md', '')
 
 
+def test_a_link_to_nothing_is_named(tmp_path):
+    (tmp_path / 'link').symlink_to(tmp_path / 'nowhere')
+    for place in (tmp_path / 'link', tmp_path / 'link' / 'below'):
+        with pytest.raises(CannotWrite, match=r'link is a link to .*nowhere, which does not exist$'):
+            make_folder(place)
+
+
 def test_pipes_and_devices_are_written_as_they_are():
     publish('/dev/null', 'text')
     assert pathlib.Path('/dev/null').is_char_device()

@@ -5,6 +5,7 @@ A subcommand is one line of :data:`SUBCOMMANDS`.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -13,7 +14,7 @@ from absl import flags
 from fedjax_fair.cli import settings
 from fedjax_fair.cli.data_download import DATA_DIR, prepare
 from fedjax_fair.cli.data_overview import PARTITION_OUT, PATH, SHEET, inspect, partition, reading, splitting
-from fedjax_fair.cli.help import HELP, help_line
+from fedjax_fair.cli.help import asks_for_help, help_line
 from fedjax_fair.cli.mistakes import fail
 from fedjax_fair.errors import UserError
 from fedjax_fair.options import Option
@@ -51,16 +52,16 @@ SUBCOMMANDS: dict[str, Subcommand] = {
 
 def data(given: Sequence[str]) -> int:
     """Look at data before training: inspect it, draw and write down its partition over clients."""
-    if not given or given[0] in (*HELP, 'help'):
+    if not given or given[0] == 'help' or asks_for_help(given[0]):
         print(_usage())
         return 0 if given else 2
     name, *rest = given
     if name not in SUBCOMMANDS:
         fail(f'unknown command {f"data {name}"!r}; choose one of {", ".join(f"data {known}" for known in SUBCOMMANDS)}')
     subcommand = SUBCOMMANDS[name]
-    words = settings.expanded([word for word in rest if word not in HELP])
+    words = settings.expanded([*itertools.filterfalse(asks_for_help, rest)])
     settings.load_plugins(words)
-    if set(rest) & set(HELP):
+    if any(map(asks_for_help, rest)):
         print(_help(name, subcommand))
         return 0
     values = _flags_of(subcommand)

@@ -23,6 +23,11 @@ SHORT = {  # commands that train nothing, and the flags that they read
 }
 
 
+def asks_for_help(word: str) -> bool:
+    """Whether a word of a command line is ``--help``, with or without a value."""
+    return word.partition('=')[0] in HELP
+
+
 def help_text(command: str) -> str:
     """All flags of a command in groups, with their defaults."""
     groups = grouped_flags()

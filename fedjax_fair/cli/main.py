@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import logging as python_logging
 import pathlib
 import sys
@@ -14,7 +15,7 @@ from absl import app, flags, logging
 
 from fedjax_fair.cli import data, listing, reporting, settings
 from fedjax_fair.cli.check_method import check_method
-from fedjax_fair.cli.help import HELP, help_text
+from fedjax_fair.cli.help import asks_for_help, help_text
 from fedjax_fair.cli.mistakes import fail, one_line, reader_may_leave
 from fedjax_fair.errors import UserError
 from fedjax_fair.interruption import exit_code, of_program
@@ -118,7 +119,7 @@ def console() -> None:
     """Entry point of ``fedjax-fair COMMAND``."""
     words = sys.argv[1:]
     with reader_may_leave():
-        if not words or words[0] in (*HELP, 'help'):
+        if not words or words[0] == 'help' or asks_for_help(words[0]):
             print(_usage())
             sys.exit(0 if words else 2)
         if words[0] == 'data':  # has commands of its own, each with its own flags
@@ -138,9 +139,9 @@ def _usage() -> str:
 def binary(command: str, words: Sequence[str] | None = None) -> None:
     """Run one command as an absl program."""
     words = sys.argv[1:] if words is None else list(words)
-    if set(words) & set(HELP):
+    if any(map(asks_for_help, words)):
         with reader_may_leave(), one_line():
-            settings.load_plugins(settings.expanded([word for word in words if word not in HELP], command))
+            settings.load_plugins(settings.expanded([*itertools.filterfalse(asks_for_help, words)], command))
             print(f'{COMMANDS[command].__doc__}\n\n{help_text(command)}')
             sys.exit(0)
     hyper: dict[str, str] = {}

@@ -7,7 +7,7 @@ import pathlib
 from collections.abc import Callable
 
 from fedjax_fair.errors import DataError
-from fedjax_fair.foreign import is_writable_text
+from fedjax_fair.foreign import check_plain, is_writable_text
 
 
 def named_paths(text: str) -> list[pathlib.Path]:
@@ -27,6 +27,8 @@ def one_path(
 ) -> pathlib.Path:
     """The one path that ``text`` names, where there must be a ``what``; ``where`` begins the error message."""
     paths = named_paths(text)
+    if len(paths) == 1 and is_there is os.path.isfile:
+        check_plain(paths[0], where)
     if len(paths) != 1 or not is_there(paths[0]):
         raise DataError(f'{where}: no such {what}')
     return paths[0]

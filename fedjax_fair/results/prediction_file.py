@@ -10,7 +10,8 @@ example [R]                   which example of the source it is; without a sourc
 cluster [R]                   the patient; -1 where patients are unknown
 label [R] or [R, K]           the truth; absent for segmentation
 prediction [S, E, R, ...]     predicted class, or labels
-score [S, E, R, K]            probabilities or logits, float32; K = 1 for two classes
+score [S, E, R, K]            probabilities or logits, float32; K = 1 for two classes. NaN: the model diverged, and its
+                              predictions mean nothing
 dice, iou [S, E, R, C]        of every image and class, background first, float32; NaN: neither in prediction nor truth
 sets, groups                  names of the test sets and of the groups of clients
 test_of [N], group_of [N]     the test set and the group of every client

@@ -11,6 +11,7 @@ from fedjax_fair import plugins, results
 from fedjax_fair.errors import UserError
 from fedjax_fair.foreign import is_writable_text
 from fedjax_fair.options import AUTO
+from fedjax_fair.publishing import reason
 from fedjax_fair.results import CONFIG, SUMMARY, holds_run
 from fedjax_fair.training.config import COMPUTE_OPTIONS, Config, text_of_options
 from fedjax_fair.training.output_files import (
@@ -35,7 +36,7 @@ def check_out(out: pathlib.Path, *, resume: bool, overwrite: bool, runs: Sequenc
     try:
         is_file, taken = out.is_file(), out.is_dir() and any(path.name not in NO_RESULTS for path in out.iterdir())
     except OSError as error:
-        raise UserError(f'`out`={out} cannot be read: {error.strerror or error}') from None
+        raise UserError(f'`out`={out} cannot be read: {reason(error, out)}') from None
     if is_file:
         raise UserError(f'`out`={out} is a file; name a directory')
     if not taken:
@@ -77,7 +78,7 @@ def make_out(out: pathlib.Path, *, resume: bool, runs: Sequence[str] = (HERE,)) 
             clear(out, runs)
             write_list(out, begun)
     except OSError as error:
-        raise UserError(f'`out`={out} cannot be written: {error.strerror or error}') from None
+        raise UserError(f'`out`={out} cannot be written: {reason(error, out)}') from None
 
 
 def resumed(config: Config, folder: pathlib.Path) -> Config:

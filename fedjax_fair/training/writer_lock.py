@@ -22,6 +22,7 @@ from typing import Any
 import jax
 
 from fedjax_fair.errors import UserError
+from fedjax_fair.publishing import reason
 
 LOCK = '.fedjax_fair.lock'
 CLAIM = '.fedjax_fair.claim'  # held for a moment by whoever removes the lock of a dead process; a lock itself
@@ -92,7 +93,7 @@ def _locked(lock: pathlib.Path, out: pathlib.Path) -> Iterator[None]:
         out.mkdir(parents=True, exist_ok=True)
         _take(lock, mine, out)
     except OSError as error:
-        raise UserError(f'`out`={out} cannot be written: {error.strerror or error}') from None
+        raise UserError(f'`out`={out} cannot be written: {reason(error, out)}') from None
     done = threading.Event()
     try:
         threading.Thread(target=_beat, args=(lock, done), daemon=True).start()

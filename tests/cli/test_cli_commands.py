@@ -262,7 +262,7 @@ def test_flags_of_tune_are_arguments_of_the_function(command, toy, tmp_path, mon
     assert [path.name for path in shown] == ['fedavg', 'fedavg_tuned', 'fedprox', 'fedprox_tuned']
 
 
-@pytest.mark.parametrize('word', ['--help', '-h', '--helpfull'])
+@pytest.mark.parametrize('word', ['--help', '-h', '--helpfull', '--help=1'])
 def test_help_shows_the_flags_in_groups(monkeypatch, capsys, word):
     monkeypatch.setattr(sys, 'argv', ['fedjax-fair', 'run', word])
     with pytest.raises(SystemExit) as left:

@@ -16,7 +16,7 @@ from fedjax_fair.data.resize import with_channels
 from fedjax_fair.data.sources.checks import black_and_white
 from fedjax_fair.data.sources.contents import Arrays
 from fedjax_fair.errors import DataError, UserError
-from fedjax_fair.foreign import npz_array
+from fedjax_fair.foreign import check_plain, npz_array
 from fedjax_fair.registry import register
 
 UNREAD = '-'  # in the place of an array: the role is not read
@@ -166,6 +166,7 @@ def read_npz(paths: str, npz_keys: NpzKeys | None = None) -> Arrays:
 
 
 def _open(path: pathlib.Path) -> np.lib.npyio.NpzFile:
+    check_plain(path, f'`scenario`=npz:{path}')
     if not os.path.isfile(path):  # unlike that of pathlib, false for a name that is too long
         raise DataError(f'`scenario`=npz:{path}: no such file')
     try:

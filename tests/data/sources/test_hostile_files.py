@@ -126,6 +126,12 @@ def test_files_of_publishers_are_files_inside_their_folder(tmp_path, kind, name,
     refused(kind, tmp_path / 'data', f'{name} is {"a link that leads out" if link else "a named pipe"}')
 
 
+@pytest.mark.parametrize('kind', ['npz', 'csv', 'medmnist'])
+def test_a_named_file_is_a_file(tmp_path, kind):
+    os.mkfifo(tmp_path / 'pipe')
+    refused(kind, tmp_path / 'pipe', 'pipe is a named pipe, not a file')
+
+
 def test_a_prepared_set_with_a_pipe_is_not_opened(tmp_path):
     folder = tmp_path / 'a_set' / '1.0.0'
     folder.mkdir(parents=True)
