@@ -1,16 +1,23 @@
-"""docs/claims.md: every claim with the paper's number, ours with its interval, the verdict and the record."""
+"""docs/claims.md: every claim with the paper's number, ours with its interval, the verdict and the record.
+
+README shows how many claims of each paper have which verdict.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import pathlib
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from experiments.claims import NOT_RECORDED, REPOSITORY, UNDECIDED, Outcome, outcomes
+from experiments.claims import CONTRADICTED, NOT_RECORDED, REPOSITORY, SUPPORTED, UNDECIDED, Outcome, outcomes
 from experiments.study import markdown
 from fedjax_fair.report.verdict_words import advice
 from fedjax_fair.results.measures import Difference
 
-PATH = REPOSITORY / 'docs' / 'claims.md'
+PATH, README = REPOSITORY / 'docs' / 'claims.md', REPOSITORY / 'README.md'
+SUMMARY = re.compile(r'(?<=<!-- verdicts -->\n).*?(?=<!-- end of verdicts -->)', re.DOTALL)
+VERDICTS = (SUPPORTED, CONTRADICTED, UNDECIDED, NOT_RECORDED)
 TITLES = {'fedism': 'FedISM', 'fedtilt': 'FedTilt', 'harmofl': 'HarmoFL', 'fedheal': 'FedHEAL', 'fedld': 'FedLD'}
 HEAD = """# What the five papers claim, and what our runs say
 
@@ -29,9 +36,21 @@ the data that are named, not about the papers' own runs.
 COLUMNS = ['claim', 'the paper', 'ours, 95 % interval', 'verdict', 'what would decide', 'data', 'record']
 
 
-def text() -> str:
-    """The whole page."""
+def pages() -> dict[pathlib.Path, str]:
+    """The whole page, and README with its summary."""
     found = outcomes()
+    return {PATH: text(found), README: SUMMARY.sub(lambda _: f'{summary(found)}\n', README.read_text())}
+
+
+def summary(found: Mapping[str, Sequence[Outcome]]) -> str:
+    """How many claims of each paper have which verdict."""
+    counts = {paper: [one.verdict for one in each] for paper, each in found.items()}
+    rows = [[TITLES[paper], *(str(each.count(verdict)) for verdict in VERDICTS)] for paper, each in counts.items()]
+    return '\n'.join(markdown(['paper', *VERDICTS], rows))
+
+
+def text(found: Mapping[str, Sequence[Outcome]]) -> str:
+    """The whole page."""
     verdicts = [one.verdict for each in found.values() for one in each]
     total = ', '.join(f'{verdicts.count(verdict)} {verdict}' for verdict in sorted(set(verdicts)))
     parts = [HEAD, f'{len(verdicts)} claims: {total}.\n']

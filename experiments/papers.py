@@ -2,7 +2,7 @@
 
 ``python -m experiments.papers --preset=tiny --out=runs/papers`` makes them one after another, with an index page. A
 program that was stopped goes on with the same command. ``--only=fedism,fedld`` chooses papers, and ``--claims`` writes
-docs/claims.md from the recorded results of this repository, without any run.
+docs/claims.md and its summary in README from the recorded results of this repository, without any run.
 """
 
 from __future__ import annotations
@@ -127,8 +127,9 @@ def main(argv: list[str]) -> None:
         if unknown := [paper for paper in values.only if paper not in PAPERS]:
             raise UserError(f'`only`={unknown[0]} {not_one_of(unknown[0], PAPERS)}')
         if values.claims:
-            publish(claims_page.PATH, claims_page.text())
-            print(f'written: {claims_page.PATH.relative_to(HERE.parent)}')
+            for path, text in claims_page.pages().items():
+                publish(path, text)
+                print(f'written: {path.relative_to(HERE.parent)}')
             return
         use_host_devices(None, False)
         use_compilation_cache()
@@ -141,5 +142,5 @@ if __name__ == '__main__':
     flags.DEFINE_enum('preset', 'smoke', PRESETS, 'how large the studies are')
     flags.DEFINE_string('out', '', 'folder of the results; by default runs/papers-PRESET')
     flags.DEFINE_bool('quiet', True, 'show no progress of single runs')
-    flags.DEFINE_bool('claims', False, 'write docs/claims.md from recorded results')
+    flags.DEFINE_bool('claims', False, 'write docs/claims.md, and its summary in README, from recorded results')
     app.run(main)

@@ -93,7 +93,7 @@ def recorded(tmp_path, monkeypatch):
 
 
 def test_the_page_of_claims_shows_verdicts_of_records(recorded):
-    page = claims_page.text()
+    page = claims_page.text(claims.outcomes())
     assert '4 claims: 1 contradicted, 1 not recorded, 1 supported, 1 undecided.' in page
     rows = {
         line.split('|')[1].strip(): [cell.strip() for cell in line.split('|')]
@@ -108,5 +108,12 @@ def test_the_page_of_claims_shows_verdicts_of_records(recorded):
     assert '`python -m x` (commit abc)' in page
 
 
-def test_the_page_of_claims_is_up_to_date():
-    assert claims_page.PATH.read_text() == claims_page.text()
+def test_the_summary_counts_verdicts(recorded):
+    heads, _, row = claims_page.summary(claims.outcomes()).splitlines()
+    assert [cell.strip() for cell in heads.split('|')[2:-1]] == list(claims_page.VERDICTS)
+    assert [cell.strip() for cell in row.split('|')[1:-1]] == ['FedISM', '1', '1', '1', '1']
+
+
+def test_the_page_of_claims_and_its_summary_are_up_to_date():
+    assert len(claims_page.SUMMARY.findall(claims_page.README.read_text())) == 1
+    assert all(path.read_text() == text for path, text in claims_page.pages().items())
