@@ -50,7 +50,7 @@ def compare(values: flags.FlagValues, hyper: dict[str, str]) -> None:
     metric = reporting.metric_of(values)
     recipes, margin, config, out = _comparison(values, hyper, 'compare')
     frontiers, data_seeds = settings.grid_of(values.frontier, 'frontier'), settings.data_seeds_of(values)
-    run_all(config, recipes, out, frontiers=frontiers, data_seeds=data_seeds, **_how(values))
+    run_all(config, recipes, out, frontiers=frontiers, data_seeds=data_seeds, metric=metric, **_how(values))
     folders = [out / recipe for recipe in recipes]
     reporting.show(folders, out, baseline=values.baseline, margin=margin, metric=metric)
 

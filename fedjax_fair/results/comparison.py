@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -94,14 +94,23 @@ class Samples(NamedTuple):
     clients: Sample
 
 
+def judged_by(records: Collection[str], label_axes: int) -> list[str]:
+    """The scores that can be judged from these records of test examples, whose labels have so many axes.
+
+    >>> judged_by(['prediction', 'score'], 1), judged_by(['prediction'], 2), judged_by(['iou'], 3)
+    (['accuracy', 'balanced_accuracy', 'auc'], ['accuracy'], ['iou'])
+    """
+    found = []
+    if 'prediction' in records:
+        found += ['accuracy', 'balanced_accuracy'] if label_axes == 1 else ['accuracy']
+    found += ['auc'] * ('score' in records)
+    return found + list(DICE) * ('dice' in records) + ['iou'] * ('iou' in records)
+
+
 def metrics_of(kept: Predictions) -> list[str]:
     """The scores that can be judged from what a run kept."""
-    found = []
-    if kept.label is not None and kept.prediction is not None:
-        found += ['accuracy', 'balanced_accuracy'] if kept.label.ndim == 1 else ['accuracy']
-    if kept.label is not None and kept.score is not None:
-        found.append('auc')
-    return found + list(DICE) * (kept.dice is not None) + ['iou'] * (kept.iou is not None)
+    records = {name for name in RECORDS if getattr(kept, name) is not None}
+    return judged_by(records, kept.label.ndim) if kept.label is not None else judged_by(records & {*DICE, 'iou'}, 0)
 
 
 def check_metric(kept: Sequence[Predictions], metric: str) -> None:
@@ -110,7 +119,7 @@ def check_metric(kept: Sequence[Predictions], metric: str) -> None:
         raise UserError(f'`metric`={metric} needs what every test example got, and no run kept it')
     known = [one for one in METRICS if all(one in metrics_of(predictions) for predictions in kept)]
     if metric not in known:
-        raise UserError(f'`metric`={metric} {not_one_of(metric, known)}, which these runs kept predictions for')
+        raise UserError(f'`metric`={metric} {not_one_of(metric, known)}, which these runs keep predictions for')
 
 
 def samples_of(kept: Sequence[Predictions], labels: Sequence[str], metric: str | None = None) -> Samples:

@@ -35,7 +35,7 @@ def checked(config: Config) -> Config:
     config = dataclasses.replace(config, **values, hyper=_hyper(config), data=_data(config))
     if config.model != AUTO:
         config = dataclasses.replace(config, model_options=config.network_options(config.model))
-    _check_together(config)
+    check_together(config)
     return config
 
 
@@ -70,7 +70,7 @@ def _data(config: Config) -> dict[str, Any]:
     return {name: values[name] for name in chosen}
 
 
-def _check_together(config: Config) -> None:
+def check_together(config: Config) -> None:
     """Refuse settings that contradict each other."""
     seeds = config.seeds
     if not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0 or max(seeds) >= 2**32:

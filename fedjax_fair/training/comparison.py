@@ -10,13 +10,16 @@ from typing import Any, NamedTuple
 
 from fedjax_fair import results
 from fedjax_fair.errors import UserError
+from fedjax_fair.options import not_one_of
+from fedjax_fair.results.comparison import judged_by
 from fedjax_fair.training import output
 from fedjax_fair.training.checks import checked
 from fedjax_fair.training.config import Config
 from fedjax_fair.training.federations import load_federation
 from fedjax_fair.training.grid import check_points
 from fedjax_fair.training.loop import run
-from fedjax_fair.training.setup import prepare
+from fedjax_fair.training.prediction_log import plan
+from fedjax_fair.training.setup import Experiment, prepare
 
 
 def settings_of(config: Config, recipes: Sequence[str]) -> list[Config]:
@@ -43,6 +46,7 @@ def compare(
     *,
     frontiers: Mapping[str, Sequence[float]] = MappingProxyType({}),
     data_seeds: Sequence[int] | None = None,
+    metric: str | None = None,
     resume: bool = False,
     overwrite: bool = False,
     quiet: bool = False,
@@ -54,6 +58,8 @@ def compare(
 
     ``frontiers={'fedism.q': [0, 1, 2]}`` also runs the recipe with that part for every value, all as one program, in
     ``out/frontier/fedism.q``: how much of the mean does each value pay for the worst?
+
+    A ``metric`` that the runs will not be judged by, since their task has no such score, is refused at once.
 
     With ``data_seeds`` every recipe runs once with each of them, in ``out/RECIPE/data_seed=K``. Summaries are by
     folder.
@@ -68,7 +74,7 @@ def compare(
             {f'{one.recipe}/{results.unit_name(seed)}': Job(one) for one in settings_of(with_seed, recipes)}
             for seed, with_seed in _by_data_seed(config, data_seeds).items()
         ]
-        return _run_units(units, pathlib.Path(out), resume, overwrite, quiet)
+        return _run_units(units, pathlib.Path(out), resume, overwrite, quiet, metric)
     of_frontier = {name: recipe_of(name, recipes) for name in frontiers}
     everybody = list(dict.fromkeys([*recipes, *of_frontier.values()])) if of_frontier else recipes
     configs = dict(zip(everybody, settings_of(config, everybody), strict=True))
@@ -76,7 +82,7 @@ def compare(
     for name, values in frontiers.items():
         own = configs[of_frontier[name]]
         jobs[f'{results.FRONTIER}/{name}'] = Job(own, _points(name, values, own))
-    summaries = _run_units([jobs], pathlib.Path(out), resume, overwrite, quiet)
+    summaries = _run_units([jobs], pathlib.Path(out), resume, overwrite, quiet, metric)
     return {recipe: summaries[recipe] for recipe in recipes}
 
 
@@ -110,7 +116,12 @@ class Job(NamedTuple):
 
 
 def _run_units(
-    units: Sequence[Mapping[str, Job]], out: pathlib.Path, resume: bool, overwrite: bool, quiet: bool
+    units: Sequence[Mapping[str, Job]],
+    out: pathlib.Path,
+    resume: bool,
+    overwrite: bool,
+    quiet: bool,
+    metric: str | None = None,
 ) -> dict[str, dict[str, Any]]:
     """Run jobs that are given by folder; those of a unit have the same data. Returns the first summary of each."""
     names = [name for unit in units for name in unit]
@@ -121,6 +132,9 @@ def _run_units(
                 for unit in units
             ]
         experiments = [prepare(*job) for job in units[0].values()]
+        if metric is not None:
+            for one in experiments:
+                _check_judged(one, metric)
         for unit in units[1:]:  # a mistake in the data of another seed shows before any run
             load_federation(next(iter(unit.values())).config)
         output.make_out(out, resume=resume, runs=names)
@@ -131,6 +145,15 @@ def _run_units(
                 found = run(experiments.pop(0), out / name, resume=resume, overwrite=overwrite, quiet=quiet)
                 summaries[name] = found[0]
         return summaries
+
+
+def _check_judged(experiment: Experiment, metric: str) -> None:
+    """Refuse a metric that is neither the score of the task nor judged by what the run will keep."""
+    task, federation = experiment.task, experiment.federation
+    records = plan(experiment.config, federation, task, experiment.kinds).records
+    known = {task.score: None, **dict.fromkeys(judged_by({task.kept[one] for one in records}, federation.y.ndim))}
+    if metric not in known:
+        raise UserError(f'`metric`={metric} {not_one_of(metric, known)}, which runs of this task are judged by')
 
 
 def recipe_of(name: str, recipes: Sequence[str]) -> str:

@@ -9,6 +9,7 @@ from fedjax_fair.core.types import Algorithm
 from fedjax_fair.errors import UserError
 from fedjax_fair.options import Option
 from fedjax_fair.registry import recipes
+from fedjax_fair.training.checks import check_together
 from fedjax_fair.training.config import Config, setting_options
 
 LOCAL_FLOATS = ('lr', 'momentum', 'weight_decay')  # settings of local training that a sweep may vary
@@ -40,6 +41,8 @@ def check_points(config: Config, points: Sequence[Mapping[str, float]], flag: st
         options[name].check(value, name)
     if len({tuple(point.items()) for point in points}) < len(points):
         raise UserError(f'`{flag}`: a value of {", ".join(points[0])} is given twice')
+    for point in points:
+        check_together(config.at(point))
 
 
 def swept_options(recipe: str) -> dict[str, Option]:

@@ -146,7 +146,7 @@ def test_tables_and_verdicts_may_be_about_another_score(compared, command):
     runs = [str(out / name) for name in ('fedprox', 'fedavg')]
     assert 'Numbers are of AUC' in command('verdict', *runs, '--metric=auc').out
     wrong = command('report', f'--out={out}', '--metric=dice')
-    told = '--metric=dice is not one of accuracy, balanced_accuracy, auc, which these runs kept predictions for'
+    told = '--metric=dice is not one of accuracy, balanced_accuracy, auc, which these runs keep predictions for'
     assert wrong.code == 2 and told in wrong.err and wrong.err.count('\n') == 1
     assert command('report', f'--out={out}', '--metric=accuracy').out == found.out
 

@@ -38,6 +38,22 @@ def test_a_frontier_is_one_program_of_the_recipe_that_has_the_part(runs, tmp_pat
     assert alone.config.hyper == {'qfedavg.q': 1.5} and alone.config.seeds == (0, 1)
 
 
+@pytest.mark.parametrize(
+    ('settings', 'metric', 'known'),
+    [
+        ({}, 'dice', 'accuracy, balanced_accuracy, auc,'),
+        ({'keep_predictions': False}, 'auc', 'accuracy,'),
+    ],
+)
+def test_a_metric_that_runs_will_not_be_judged_by_is_refused_before_them(
+    toy, settings, metric, known, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(comparison, 'run', None)
+    with pytest.raises(ValueError, match=f'^metric={metric} is not one of {known} which runs of this task'):
+        compare(toy(**settings), ['fedavg'], tmp_path / 'out', metric=metric)
+    assert not (tmp_path / 'out').exists()
+
+
 def test_without_frontiers_options_of_other_parts_are_refused(runs, tmp_path):
     with pytest.raises(ValueError, match='no recipe in recipes=fedavg has this part'):
         compare(Config(hyper={'qfedavg.q': 1.5}), ['fedavg'], tmp_path / 'out')

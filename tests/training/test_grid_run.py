@@ -136,6 +136,8 @@ def test_failures_name_the_point():
         ([{'fedprox.mu': 1.0}], 'grid=fedprox.mu: only float'),
         ([{'lr': 0.0}], 'lr=0.0 must be above 0'),
         ([{'lr': 0.1}, {'lr': 0.1}], 'grid: a value of lr is given twice'),
+        ([{'momentum': 0.0}, {'momentum': 0.9}], 'momentum=0.9 is of local_optimizer=sgd'),
+        ([{'lr': 0.1}, {'lr': 1e38}], 'the learning rate of round 6 would be infinite'),
     ],
 )
 def test_what_cannot_be_swept_is_refused(toy, monkeypatch, points, message):
@@ -145,7 +147,7 @@ def test_what_cannot_be_swept_is_refused(toy, monkeypatch, points, message):
 
     monkeypatch.setitem(RECIPES, 'part', part)
     with pytest.raises(ValueError, match=message):
-        prepare(toy(recipe='part'), points)
+        prepare(toy(recipe='part', local_optimizer='adam', rounds=6, lr_decay=2), points)
 
 
 def test_sweeping_what_a_method_fixes_is_refused(toy):
