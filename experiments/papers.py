@@ -8,7 +8,6 @@ docs/claims.md and its summary in README from the recorded results of this repos
 from __future__ import annotations
 
 import importlib
-import json
 import pathlib
 import sys
 import time
@@ -29,11 +28,13 @@ from fedjax_fair.options import not_one_of
 from fedjax_fair.publishing import make_folder, publish
 from fedjax_fair.report.html import page
 from fedjax_fair.report.pieces import html_table
+from fedjax_fair.results.files import read_json
 from fedjax_fair.training import use_compilation_cache, use_host_devices
 
 KINDS = {'table': 'TABLES', 'figure': 'FIGURES'}  # modules tables.py and figures.py of every paper
 PRESETS = ('smoke', 'tiny')
 INDEX, DONE = 'index.html', 'papers.json'
+FACTS = {'files', 'seconds', 'commit', 'command'}  # what the record says of every part
 
 
 class Part(NamedTuple):
@@ -47,7 +48,7 @@ class Part(NamedTuple):
     @property
     def name(self) -> str:
         """How it is called on the index page and in the record of what is done."""
-        return f'{self.paper} {self.kind} {self.choice}'
+        return f'{self.paper} {self.kind} {self.choice}, preset {self.preset}'
 
     @property
     def command(self) -> str:
@@ -86,14 +87,36 @@ def make(part: Part, out: pathlib.Path, quiet: bool) -> dict[str, Any]:
     }
 
 
+def share_devices(papers: tuple[str, ...], preset: str) -> None:
+    """Make one device per core before JAX starts; every part uses as many of them as its preset asks for."""
+    used = {(part.paper, part.preset) for part in parts(papers, preset)}
+    use_host_devices(None, any(preset_config(*one).deterministic for one in used))
+
+
+def read_done(record: pathlib.Path) -> dict[str, Any]:
+    """What earlier calls made, by the names of parts."""
+    done = read_json(record) if record.exists() else {}
+    if not isinstance(done, dict) or not all(isinstance(one, dict) and one.keys() >= FACTS for one in done.values()):
+        raise UserError(f'{record}: is no record of what is made; delete it, and everything is made again')
+    return done
+
+
+def is_done(part: Part, done: Mapping[str, Mapping[str, Any]]) -> bool:
+    """Whether the code as it is has made a part; what files that differ from their commit made is not known."""
+    if part.name not in done:
+        return False
+    commit = results.git_commit()
+    return done[part.name]['commit'] == commit and not (commit or '').endswith(results.DIRTY)
+
+
 def regenerate(papers: tuple[str, ...], preset: str, out: pathlib.Path, quiet: bool) -> None:
     """Make every part that is not yet done by this commit, with a line of progress for each."""
     everything = list(parts(papers, preset))
     make_folder(out)
     record = out / DONE
-    done: dict[str, Any] = json.loads(record.read_text()) if record.exists() else {}
+    done = read_done(record)
     for number, part in enumerate(everything):
-        if done.get(part.name, {}).get('commit') != results.git_commit():
+        if not is_done(part, done):
             print(f'[{number + 1}/{len(everything)}] {part.name}', file=sys.stderr, flush=True)
             done[part.name] = {**make(part, out, quiet), 'command': part.command}
             results.write_json(record, done)
@@ -131,10 +154,10 @@ def main(argv: list[str]) -> None:
                 publish(path, text)
                 print(f'written: {path.relative_to(HERE.parent)}')
             return
-        use_host_devices(None, False)
+        chosen = tuple(values.only)
+        share_devices(chosen, values.preset)
         use_compilation_cache()
-        out = pathlib.Path(values.out or f'runs/papers-{values.preset}')
-        regenerate(tuple(values.only), values.preset, out, values.quiet)
+        regenerate(chosen, values.preset, pathlib.Path(values.out or f'runs/papers-{values.preset}'), values.quiet)
 
 
 if __name__ == '__main__':

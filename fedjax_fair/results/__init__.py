@@ -24,6 +24,7 @@ from fedjax_fair.results.evaluations import (
     series,
 )
 from fedjax_fair.results.facts import (
+    DIRTY,
     FACTS,
     git_commit,
     read_config,
@@ -48,6 +49,7 @@ __all__ = [
     'BY_TEST',
     'BY_VALIDATION',
     'CONFIG',
+    'DIRTY',
     'FACTS',
     'FRONTIER',
     'HISTORY',

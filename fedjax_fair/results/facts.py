@@ -25,6 +25,7 @@ FACTS = (
     *('versions', 'commit', 'command', 'platform', 'device_count', 'layout', 'notes', 'plugin_files'),
     *('tuned', 'scored_on'),
 )
+DIRTY = '-dirty'  # the end of a commit from which files differ
 
 
 def versions() -> dict[str, str]:
@@ -49,7 +50,7 @@ def git_commit() -> str | None:
 
     try:
         git('ls-files', '--error-unmatch', here.name)  # installed inside somebody else's checkout: not ours
-        return git('rev-parse', 'HEAD') + ('-dirty' if git('status', '--porcelain', '-uno') else '')
+        return git('rev-parse', 'HEAD') + (DIRTY if git('status', '--porcelain', '-uno') else '')
     except (OSError, subprocess.CalledProcessError):
         return None
 

@@ -7,6 +7,7 @@ import pytest
 
 from experiments import claims, claims_page, papers
 from experiments.claims import Claim, Says
+from fedjax_fair.errors import UserError
 from fedjax_fair.training import Config
 
 CONFIG = Config(scenario='gaussian_toy_1', model='logreg', rounds=1, devices=1)
@@ -30,6 +31,7 @@ def made(monkeypatch):
     }
     monkeypatch.setattr(papers, 'module_of', lambda paper, kind: modules[kind])
     monkeypatch.setattr(papers, 'preset_config', lambda paper, preset: CONFIG)
+    monkeypatch.setattr(papers.results, 'git_commit', lambda: 'abc')
     return calls
 
 
@@ -37,7 +39,7 @@ def test_everything_is_made_once_with_an_index(made, tmp_path, capsys):
     papers.regenerate(('stub',), 'tiny', tmp_path, quiet=True)
     once = [('table1', 'stub-tiny'), ('table2', 'stub-tiny_other'), ('figure1', 'stub-tiny')]
     assert made == once
-    assert '[3/3] stub figure 1' in capsys.readouterr().err
+    assert '[3/3] stub figure 1, preset tiny' in capsys.readouterr().err
     page = (tmp_path / 'index.html').read_text()
     assert 'href="stub-tiny/table1.md"' in page and '--preset=tiny_other' in page
     papers.regenerate(('stub',), 'tiny', tmp_path, quiet=True)
@@ -47,11 +49,54 @@ def test_everything_is_made_once_with_an_index(made, tmp_path, capsys):
 def test_what_is_missing_is_made_when_the_program_goes_on(made, tmp_path):
     papers.regenerate(('stub',), 'tiny', tmp_path, quiet=True)
     done = json.loads((tmp_path / 'papers.json').read_text())
-    del done['stub table 2']
-    done['stub figure 1']['commit'] = 'another'
+    del done['stub table 2, preset tiny_other']
+    done['stub figure 1, preset tiny']['commit'] = 'another'
     (tmp_path / 'papers.json').write_text(json.dumps(done))
     papers.regenerate(('stub',), 'tiny', tmp_path, quiet=True)
     assert [name for name, _ in made[3:]] == ['table2', 'figure1']
+
+
+def test_everything_is_made_outside_of_a_checkout(made, tmp_path, monkeypatch):
+    monkeypatch.setattr(papers.results, 'git_commit', lambda: None)
+    for _ in range(2):
+        papers.regenerate(('stub',), 'tiny', tmp_path, quiet=True)
+        assert len(made) == 3
+
+
+def test_what_files_that_differ_from_their_commit_made_is_made_again(made, tmp_path, monkeypatch):
+    monkeypatch.setattr(papers.results, 'git_commit', lambda: f'abc{papers.results.DIRTY}')
+    for times in (1, 2):
+        papers.regenerate(('stub',), 'tiny', tmp_path, quiet=True)
+        assert len(made) == 3 * times
+
+
+def test_another_preset_in_the_same_folder_is_made_beside_the_first(made, tmp_path):
+    for preset in ('tiny', 'smoke'):
+        papers.regenerate(('stub',), preset, tmp_path, quiet=True)
+    assert [folder for _, folder in made[3:]] == ['stub-smoke', 'stub-smoke_other', 'stub-smoke']
+    page = (tmp_path / 'index.html').read_text()
+    assert 'href="stub-tiny/table1.md"' in page and 'href="stub-smoke/table1.md"' in page
+
+
+@pytest.mark.parametrize(
+    ('text', 'words'),
+    [('{"stub', 'is not valid JSON'), ('[1]', 'is no record'), ('{"a": {"commit": "b"}}', 'is no record')],
+)
+def test_a_damaged_record_is_one_line(made, tmp_path, text, words):
+    (tmp_path / 'papers.json').write_text(text)
+    with pytest.raises(UserError, match=rf'papers\.json:? {words}'):
+        papers.regenerate(('stub',), 'tiny', tmp_path, quiet=True)
+    assert made == []
+
+
+@pytest.mark.parametrize('deterministic', [False, True])
+def test_presets_say_whether_devices_must_suffice_for_deterministic_runs(made, monkeypatch, deterministic):
+    asked = []
+    configs = {'tiny': CONFIG, 'tiny_other': CONFIG.changed(deterministic=deterministic)}
+    monkeypatch.setattr(papers, 'preset_config', lambda paper, preset: configs[preset])
+    monkeypatch.setattr(papers, 'use_host_devices', lambda *words: asked.append(words))
+    papers.share_devices(('stub',), 'tiny')
+    assert asked == [(None, deterministic)]
 
 
 @pytest.mark.parametrize('paper', papers.PAPERS)
