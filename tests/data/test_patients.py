@@ -140,6 +140,15 @@ def test_too_few_patients_are_told_as_such():
         federate(pool._replace(patient_of=None, held_out=np.arange(80) < 16), 'p', make_split('iid', num_clients=100))
 
 
+def test_so_many_examples_of_each_class_are_not_cut_from_patients():
+    patient_of = np.repeat(np.arange(60), 3)
+    split = make_split('classes', num_clients=4, classes_per_client=2, examples_per_class=4)
+    words = 'examples_per_class=4 cannot be kept where a patient has up to 3 training examples; counts are of patients'
+    with pytest.raises(ValueError, match=words):
+        federate(pool_of(patient_of), 'p', split)
+    assert set(federate(pool_of(np.arange(180)), 'p', split).sizes) == {8}
+
+
 @pytest.fixture
 def path(tmp_path):
     """Ten images of each of 30 patients, sorted by class."""

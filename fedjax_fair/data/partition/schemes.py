@@ -62,7 +62,10 @@ def classes(
     fixed_classes: FixedClasses = False,
 ) -> Clients:
     """Every client holds exactly so many classes, and is tested on these."""
-    size = examples_per_class
+    size, most = examples_per_class, patients.sizes.max(initial=1)
+    if size is not None and most > 1:
+        why = f'a patient has up to {most} training examples'
+        raise UserError(f'`examples_per_class`={size} cannot be kept where {why}')
     return label_skew.k_classes(patients.labels, num_clients, classes_per_client, seed, size, fixed_classes)
 
 
