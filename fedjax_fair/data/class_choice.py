@@ -24,11 +24,11 @@ def only_classes(pool: Pool, classes: Sequence[int] | None) -> Pool:
         raise UserError(f'{told} does not apply to `task`={pool.task}, but to classification')
     if len(classes) < 2 or len(set(classes)) < len(classes):
         raise UserError(f'{told} must be at least two different classes')
-    number = np.full(max(pool.num_classes, max(classes) + 1), -1, np.int32)
-    number[list(classes)] = np.arange(len(classes))
     held = np.unique(pool.y)
     if missing := [one for one in classes if one not in held]:
         raise UserError(f'{told}: there are no examples of class {missing[0]}, but of {", ".join(map(str, held))}')
+    number = np.full(int(held[-1]) + 1, -1, np.int32)
+    number[list(classes)] = np.arange(len(classes))
     names = tuple(pool.class_names[one] for one in classes) if pool.class_names else ()
     kept = pool.take(number[pool.y] >= 0)
     return kept._replace(y=number[kept.y], class_names=names)

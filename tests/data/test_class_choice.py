@@ -1,9 +1,12 @@
 """Some classes of a source: their examples alone, numbered anew, whatever source and scenario they come from."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
 from fedjax_fair.data import make_scenario, read_pool
+from fedjax_fair.data.class_choice import only_classes
 from fedjax_fair.errors import UserError
 
 
@@ -51,6 +54,17 @@ def test_a_choice_that_cannot_be_is_one_line(letters, classes, message):
     with pytest.raises(UserError) as caught:
         make_scenario(f'npz:{letters}', classes=classes)
     assert message.replace('`', '') in str(caught.value).replace('`', '')
+
+
+def test_a_large_number_that_is_no_class_needs_no_memory(letters):
+    pool = read_pool('npz', letters)
+    tracemalloc.start()
+    try:
+        with pytest.raises(UserError, match='there are no examples of class 20000000, but of 0, 1, 2, 3'):
+            only_classes(pool, (0, 20_000_000))
+        assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_other_tasks_have_no_classes_to_choose(tmp_path):
