@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
+from fedjax_fair import foreign
 from fedjax_fair.data import class_counts, make_scenario
 from fedjax_fair.data.scenarios.digit_images import DOMAINS, digit_domains, handwriting, handwritten_digits
 from fedjax_fair.data.scenarios.glyphs import CELL, FONTS, SIZE, glyph_masks, warp
@@ -63,6 +64,12 @@ def test_seed_decides_and_options_scale(domains):
         'digits_domains', clients_per_domain=1, client_sizes=[9, 5, 6, 7], test_size=11, truncate=True
     )
     assert equal.sizes.tolist() == [5] * 4
+
+
+def test_images_that_do_not_fit_into_memory_are_not_drawn(monkeypatch):
+    monkeypatch.setattr(foreign, 'free_memory', lambda: 24 * SIZE**2 * 100)
+    with pytest.raises(ValueError, match=r'street with 120 images needs .* of memory are free'):
+        make_scenario('digits_domains', clients_per_domain=1, client_sizes=(5, 5, 100, 5), test_size=20)
 
 
 def test_handwriting_is_the_real_collection_enlarged():

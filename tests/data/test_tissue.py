@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from fedjax_fair import foreign
 from fedjax_fair.data import describe, make_scenario
 from fedjax_fair.data.scenarios.tissue_images import draw, look_of, tissue_pool
 from fedjax_fair.viz.federations import contact_sheet
@@ -85,6 +86,20 @@ def test_masks_are_learned_on_request():
     assert federation.num_classes == 2
     assert federation.labels.tolist() == [0, 1, 0, 1, 0, 1, 0, 1, 0, 1]
     assert 'segmentation' in describe(federation) and 'tumour' in describe(federation)
+
+
+@pytest.mark.parametrize(
+    ('options', 'count'),
+    [
+        ({'client_sizes': (10, 10, 10, 990)}, 1020 + 4 * 5),
+        ({'client_sizes': (500,), 'num_clients': 2}, 1000 + 2 * 5),
+        ({'num_clients': 14}, 400 * 2 + 140 + 14 * 5),
+    ],
+)
+def test_all_images_of_all_hospitals_must_fit_into_memory(options, count, monkeypatch):
+    monkeypatch.setattr(foreign, 'free_memory', lambda: 4 * 32**2 * (count - 1))
+    with pytest.raises(ValueError, match=rf'scenario=tissue with {count} images of 32x32 needs .* memory are free'):
+        make_scenario('tissue', test_size=5, image_size=32, **options)
 
 
 @pytest.mark.parametrize(

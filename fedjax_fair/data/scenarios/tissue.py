@@ -43,7 +43,9 @@ def _tissue(name: str, classes: int) -> Callable[..., Federation]:
             raise UserError(f'`client_sizes`={shown} must be one size or {hospitals}, one per hospital')
         if image_size < SMALLEST:
             raise UserError(f'`image_size`={image_size} must be at least {SMALLEST}')
-        check_images(hospitals * (min(sizes) + test_size), image_size, f'`scenario`={name}')
+        turns, rest = divmod(hospitals, len(sizes))
+        trained = turns * sum(sizes) + sum(sizes[:rest])
+        check_images(trained + hospitals * test_size, image_size, f'`scenario`={name}')
         each = [sizes[hospital % len(sizes)] for hospital in range(hospitals)]
         pool = tissue_pool(each, test_size, image_size, classes, data_seed, shift)._replace(task=task)
         return federate(pool, name, split._replace(by='site'), data_seed)
