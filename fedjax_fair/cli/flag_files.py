@@ -28,6 +28,8 @@ def config_words(path: str, flag: str = 'config', others: Collection[str] = ()) 
     lines = (line.strip() for line in text.splitlines())
     words = ['--' + line.lstrip('-') for line in lines if line and not line.startswith('#')]
     for word in words:
+        if not word[2:].partition('=')[0].strip():
+            raise UserError(f'{where}: {word!r} names no flag; lines have the form --name=value')
         if word.startswith(('--config=', '--flagfile', '--help')) or word == '--config':
             raise UserError(f'{where}: {word} cannot stand in a file of flags')
     return words
