@@ -29,6 +29,7 @@ HARMLESS = 1 << 30  # bytes that any small file may inflate to
 STEEPEST = 200  # times its size that a file may inflate to beyond that; images stay far below
 BYTES_AT_ONCE = 1 << 20
 LONGEST_TEXT = 1 << 26  # bytes of a file of settings
+CONTAINER = pathlib.Path('/sys/fs/cgroup')  # what the memory of a container is
 
 
 # --- what a file is, and where ---------------------------------------------------------------------------------------
@@ -152,8 +153,11 @@ def _of_machine() -> float:
 
 def _of_container() -> float:
     try:
-        return float(pathlib.Path('/sys/fs/cgroup/memory.max').read_text())
-    except (OSError, ValueError):  # no container, or one without a limit, which says 'max'
+        limit, used = (float((CONTAINER / name).read_text()) for name in ('memory.max', 'memory.current'))
+        parts = dict(line.split() for line in (CONTAINER / 'memory.stat').read_text().splitlines())
+        given_back = sum(int(parts[name]) for name in ('active_file', 'inactive_file'))  # copies of what is on the disk
+        return max(0.0, limit - used + given_back)
+    except (OSError, ValueError, KeyError):  # no container, or one without a limit, which says 'max'
         return math.inf
 
 

@@ -203,6 +203,24 @@ def test_the_memory_is_known():
     assert 1e6 < foreign.free_memory() < 1e16
 
 
+@pytest.mark.parametrize(
+    ('files', 'free'),
+    [
+        ({'memory.max': '1000\n', 'memory.current': '700\n'}, 300 + 50),
+        ({'memory.max': '1000\n', 'memory.current': '1100\n'}, 0),
+        ({'memory.max': 'max\n', 'memory.current': '700\n'}, np.inf),
+        ({}, np.inf),
+    ],
+)
+def test_the_memory_of_a_container_is_what_it_does_not_use(files, free, tmp_path, monkeypatch):
+    monkeypatch.setattr(foreign, 'CONTAINER', tmp_path)
+    monkeypatch.setattr(foreign, '_of_machine', lambda: np.inf)
+    (tmp_path / 'memory.stat').write_text('anon 600\nactive_file 20\ninactive_file 30\n')
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    assert foreign.free_memory() == free
+
+
 def idx(shape, length):
     """The head of an IDX file, and zeros of any length."""
     return gzip.compress(b'\0\0\x08' + bytes([len(shape)]) + struct.pack(f'>{len(shape)}I', *shape) + bytes(length))
