@@ -11,7 +11,7 @@ import re
 from typing import Any
 
 # Control characters, ends of lines and paragraphs, marks that turn the direction of writing, halves of characters.
-_UNSEEN = re.compile('[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]')
+_UNSEEN = re.compile('[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]')
 _BYTES = range(0xDC80, 0xDD00)  # what Python makes of bytes in file names that are not UTF-8
 _LINK = re.compile(r'\](?=[(\[:])')  # the end of a link's text: its target follows, or the definition of one
 _TEX = {

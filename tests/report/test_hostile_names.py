@@ -17,9 +17,9 @@ from fedjax_fair.report import pictures
 from fedjax_fair.training import run
 
 FORMULA, LINK, TAG = '=cmd|calc!A1', '[x](javascript:alert)', '"><img src=x onerror=alert(1)>'
-CODES = 'a\x1b[2J\nb\u202e'
+CODES = 'a\x1b[2J\nb\u202e\u200e\u200f\u061c'
 EVIL = (FORMULA, '+1+1', '@SUM(1)', LINK, TAG, CODES, '[x]: javascript:y', r'\input{x}', '[', '*', '$^$')
-UNSEEN = re.compile('[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]')
+UNSEEN = re.compile('[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]')
 
 
 def check_markdown(text):
