@@ -101,9 +101,7 @@ class Study:
         text = '\n'.join(lines) + '\n'
         print(text)
         publish(self.out / f'{name}.md', text)
-        words = ' '.join(map(without_folders, sys.argv[1:]))
-        command = f'python -m {getattr(sys.modules["__main__"].__spec__, "name", "?")} {words}'
-        facts = {'command': command, 'commit': results.git_commit(), 'versions': results.versions()}
+        facts = {'command': command(), 'commit': results.git_commit(), 'versions': results.versions()}
         record = {
             'numbers': numbers,
             'evidence': dict(evidence),
@@ -159,6 +157,12 @@ def without_folders(word: str) -> str:
     '--scenario=npz:a.npz,$DATA/b.npz'
     """
     return re.sub(r'(^|[=:,])\s*([/~][^,]*)', lambda found: found[1] + pathlib.PurePath(found[2]).name, word)
+
+
+def command() -> str:
+    """The command that this program was started with, without places of this machine."""
+    words = ' '.join(map(without_folders, sys.argv[1:]))
+    return f'python -m {getattr(sys.modules["__main__"].__spec__, "name", "?")} {words}'
 
 
 @functools.cache  # several tables are written in one program

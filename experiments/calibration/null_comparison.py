@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
+import shlex
 
 import numpy as np
 from absl import app, flags
 
+from experiments.study import without_folders
 from fedjax_fair import Config, results, run, stats
 from fedjax_fair.results.comparison import samples_of
 
@@ -87,7 +89,8 @@ def main(_: list[str]) -> None:
         lines[name] = {'wrong': sum(wrong), 'pairs': len(wrong), 'interval': [low, high]}
         print(f'{name}: {sum(wrong)} of {len(wrong)} wrong ({100 * low:.1f} to {100 * high:.1f} %)')
     trained = results.read_config(out)
-    facts = {'command': trained['command'], 'trained_by_commit': trained['commit'], 'rates': lines}
+    command = ' '.join(map(without_folders, shlex.split(trained['command'])))
+    facts = {'command': command, 'trained_by_commit': trained['commit'], 'rates': lines}
     results.write_json(out / 'null_comparison.json', facts)
 
 

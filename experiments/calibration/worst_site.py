@@ -10,12 +10,12 @@ chance to be the lowest. A test is calibrated if no more than 5 % of its verdict
 from __future__ import annotations
 
 import pathlib
-import sys
 
 import numpy as np
 from absl import app, flags
 
 from experiments.calibration.simulation import CENTRE, SETTINGS, Setting, rates_in
+from experiments.study import command
 from fedjax_fair import results
 from fedjax_fair.stats import inference
 from fedjax_fair.stats.sample import Sample
@@ -71,8 +71,7 @@ def main(_: list[str]) -> None:
             decided = {column: round(100 * rates[column].decided, 1) for column in columns}
             print(f'| {name} | {seeds} | {" | ".join(f"{decided[column]:.1f}" for column in columns)} |', flush=True)
             lines.append({'setting': name, 'seeds': seeds, 'decided_percent': decided})
-    command = ' '.join(['python -m experiments.calibration.worst_site', *sys.argv[1:]])
-    about = {'command': command, 'commit': results.git_commit(), 'versions': results.versions()}
+    about = {'command': command(), 'commit': results.git_commit(), 'versions': results.versions()}
     out = pathlib.Path(flags.FLAGS.folder)
     out.mkdir(parents=True, exist_ok=True)
     facts = {**about, 'comparisons_per_line': flags.FLAGS.replicates, 'lines': lines}
