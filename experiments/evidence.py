@@ -7,7 +7,8 @@ An entry of evidence is plain JSON::
 
 A level holds ``values`` (one number per seed), ``estimate``, ``lo`` and ``hi``; a difference all fields of
 :class:`fedjax_fair.results.Difference`: the estimate, its variances ``a`` (seeds) and ``kappa`` (test examples) with
-their degrees of freedom, ``p``, intervals and the verdict. Nothing that a test example got is in it.
+their degrees of freedom, ``p``, intervals and the verdict. Nothing that a test example got is in it. What diverged is
+left out with a note; where that is the baseline, the entry is empty.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import pathlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -44,13 +45,22 @@ def of_runs(
         dataclasses.replace(run if isinstance(run, results.Run) else results.load(run), label=name)
         for name, run in runs.items()
     ]
-    compared = compare_runs(named, baseline=list(runs).index(baseline), margin=margin / POINTS, metric=metric)
-    found = measures_of(compared, metric or named[0].score)
+    whole = {run.label: run for run in named if not run.diverged()}
+    if baseline not in whole:
+        return {}
+    runs_left, place = list(whole.values()), list(whole).index(baseline)
+    compared = compare_runs(runs_left, baseline=place, margin=margin / POINTS, metric=metric)
+    found = measures_of(compared, metric or runs_left[0].score)
     values = _values(compared)
+    notes = [*compared.notes, *_left_out(runs, whole)]
     return {
-        **_head(baseline, margin, BOTH, list(compared.seeds), list(compared.notes)),
-        'measures': {key: _entry(found[key], list(runs), values[key]) for key in keys},
+        **_head(baseline, margin, BOTH, list(compared.seeds), notes),
+        'measures': {key: _entry(found[key], list(whole), values[key]) for key in keys},
     }
+
+
+def _left_out(names: Iterable[str], whole: Container[str]) -> list[str]:
+    return [f'{name} diverged and is left out' for name in names if name not in whole]
 
 
 def scored_by(folder: pathlib.Path, kind: str) -> results.Run:
@@ -65,19 +75,26 @@ def of_values(
     about: Mapping[str, str],
     lower_is_better: Sequence[str] = (),
     *,
+    seeds: Sequence[int],
     margin: float | Mapping[str, float] = MARGIN,
+    notes: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Evidence from ``values[measure][name]``, one number per seed in the same order, where no example was kept.
+    """Evidence from ``values[measure][name]``, one number for each of ``seeds``, where no example was kept.
 
     Intervals are those of paired differences over seeds (Student's t); ``margin`` may differ by measure.
 
-    >>> found = of_values({'loss': {'a': [1.0, 2.0, 3.0], 'b': [0.0, 1.1, 1.9]}}, 'a', {'loss': 'test loss'}, ['loss'])
+    >>> losses = {'a': [1.0, 2.0, 3.0], 'b': [0.0, 1.1, 1.9]}
+    >>> found = of_values({'loss': losses}, 'a', {'loss': 'test loss'}, ['loss'], seeds=[0, 1, 2])
     >>> found['measures']['loss']['differences']['b']['verdict']
     'better'
     """
+    names = list(next(iter(values.values())))
+    whole = [name for name in names if all(np.isfinite(named[name]).all() for named in values.values())]
+    if baseline not in whole:
+        return {}
     measures = {}
     for key, named in values.items():
-        table = {name: np.asarray(row, np.float64) for name, row in named.items()}
+        table = {name: np.asarray(named[name], np.float64) for name in whole}
         least = margin[key] if isinstance(margin, Mapping) else margin
         levels = {name: _level(row) for name, row in table.items()}
         base = table[baseline]
@@ -89,9 +106,9 @@ def of_values(
             'levels': levels,
             'differences': _paired(differences, least, better),
         }
-    seeds = list(range(len(next(iter(next(iter(values.values())).values())))))
     told = margin if isinstance(margin, Mapping) else float(margin)
-    return {**_head(baseline, told, SEEDS_ALONE, seeds, []), 'measures': measures}
+    head = _head(baseline, told, SEEDS_ALONE, list(seeds), [*notes, *_left_out(names, whole)])
+    return {**head, 'measures': measures}
 
 
 def _head(baseline: str, margin: Any, counts: str, seeds: list[int], notes: list[str]) -> dict[str, Any]:
@@ -138,10 +155,10 @@ def _level(row: np.ndarray) -> dict[str, Any]:
 
 def _paired(differences: Mapping[str, np.ndarray], margin: float, better: bool) -> dict[str, dict[str, Any]]:
     """Differences over seeds as :class:`Difference` has them, with p values corrected over all of them."""
-    rows = np.stack(list(differences.values()))
-    seeds = rows.shape[1]
-    if seeds == 1:
+    seeds = len(next(iter(differences.values()), ()))
+    if seeds < 2:
         return {}
+    rows = np.stack(list(differences.values()))
     found = _errors(rows)
     p, half95, half90 = found.p, found.half(0.95), found.half(0.9)
     p_holm = stats.holm(p)

@@ -214,16 +214,23 @@ def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 def differences(evidence: Evidence) -> list[str]:
     """Every difference with a baseline, its 95 % interval and its verdict, as a table with a note."""
-    lines = []
-    for title, entry in evidence.items():
-        measures = entry['measures']
-        names = list(dict.fromkeys(name for one in measures.values() for name in one['differences']))
-        rows = [[name, *(_difference(one['differences'].get(name)) for one in measures.values())] for name in names]
-        seeds = f'{len(entry["seeds"])} seeds; intervals count {entry["counts"]}'
-        told = f'{title}: minus {entry["baseline"]}, with 95 % intervals ({seeds}).'
-        more = [f'- {key}: {one["about"]}' for key, one in measures.items()] + [f'- {one}' for one in entry['notes']]
-        lines += ['', told, '', *markdown(['', *measures], rows), '', *more]
-    return lines
+    return [line for title, entry in evidence.items() for line in ('', *_differences(title, entry))]
+
+
+def _differences(title: str, entry: Mapping[str, Any]) -> list[str]:
+    """Those of one entry."""
+    if not entry:
+        return [f'{title}: no differences, since the baseline diverged.']
+    measures = entry['measures']
+    names = list(dict.fromkeys(name for one in measures.values() for name in one['differences']))
+    notes = [f'- {one}' for one in entry['notes']]
+    if not names:
+        return [f'{title}: no differences with {entry["baseline"]}.', *([''] if notes else []), *notes]
+    rows = [[name, *(_difference(one['differences'].get(name)) for one in measures.values())] for name in names]
+    seeds = f'{len(entry["seeds"])} seeds; intervals count {entry["counts"]}'
+    told = f'{title}: minus {entry["baseline"]}, with 95 % intervals ({seeds}).'
+    about = [f'- {key}: {one["about"]}' for key, one in measures.items()]
+    return [told, '', *markdown(['', *measures], rows), '', *about, *notes]
 
 
 def _difference(found: Mapping[str, Any] | None) -> str:

@@ -170,7 +170,7 @@ def weights(study: Study) -> None:
     head = ['domain', 'examples, %', 'weight, first round, %', 'weight, last round, %', *layers]
     note = "Sum of the weights of a domain's clients, and the percentage of each layer that was masked. "
     kept = {'weights': seen['weights'].tolist(), 'masked': masked.tolist(), 'layers': layers}
-    evidence = {'mean weights over rounds': _gained(by_domain, examples)}
+    evidence = {'mean weights over rounds': _gained(by_domain, examples, study.config.seeds)}
     study.table('weights', head, rows, note + why_not_comparable(study), kept, evidence=evidence)
 
 
@@ -193,13 +193,14 @@ def _draw_weights(
         study.picture(figure, 'weights')
 
 
-def _gained(by_domain: Mapping[str, np.ndarray], examples: Mapping[str, float]) -> dict[str, Any]:
+def _gained(by_domain: Mapping[str, np.ndarray], examples: Mapping[str, float], seeds: Sequence[int]) -> dict[str, Any]:
     """Evidence on the weight of every domain, mean over rounds, beside its share of the examples."""
     values = {
         name: {'by examples': [examples[name]] * len(found), 'FedHEAL': found.mean(1).tolist()}
         for name, found in by_domain.items()
     }
-    return of_values(values, 'by examples', {name: f'weight of the clients of {name}, %' for name in values})
+    about = {name: f'weight of the clients of {name}, %' for name in values}
+    return of_values(values, 'by examples', about, seeds=seeds)
 
 
 COMPARED = (FEDAVG, UNIFORM, FEDHEAL, PRINTED)
@@ -223,9 +224,10 @@ def distances(study: Study) -> None:
     medians = {label: np.median(shares, 1).tolist() for label, shares in lines.items()}
     rows = [[label, cell((float(np.mean(one)), float(np.std(one))))] for label, one in medians.items()]
     values = {BY_EXAMPLES: [100.0] * len(medians[FEDHEAL])} | medians
-    del values[FEDAVG]  # has those weights
+    del values[FEDAVG]  # its weights are those by examples
     about = 'variance over clients of squared distances from the new global model, % of that with weights by examples'
-    evidence = {'Eq. 10': of_values({'variance': values}, BY_EXAMPLES, {'variance': about}, ['variance'])}
+    named = ({'variance': values}, BY_EXAMPLES, {'variance': about}, ['variance'])
+    evidence = {'Eq. 10': of_values(*named, seeds=study.config.seeds)}
     note = f'Eq. 10: {about} for the same models; median over rounds. ' + why_not_comparable(study)
     kept = {label: shares.tolist() for label, shares in lines.items()}
     study.table('distances', ['weights', 'variance, %'], rows, note, kept, evidence=evidence)

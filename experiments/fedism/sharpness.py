@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pathlib
 from collections.abc import Mapping
+from typing import Any
 
 import jax
 import numpy as np
@@ -44,7 +45,8 @@ def sharpness(study: Study, name: str, methods: Mapping[str, str]) -> None:
         shown = ['', ''] if paper is None else [f'{number:.5f}' for number in paper]
         rows.append([method, *(f'{np.mean(own[what]):.5f}' for what in ABOUT), *shown])
     values = {what: {method: own[what] for method, own in ours.items()} for what in ABOUT}
-    evidence = {'sharpness': of_values(values, 'FedAvg', ABOUT, lower_is_better=list(ABOUT), margin=MARGIN)}
+    asked: dict[str, Any] = {'lower_is_better': list(ABOUT), 'margin': MARGIN, 'seeds': study.config.seeds}
+    evidence = {'sharpness': of_values(values, 'FedAvg', ABOUT, **asked)}
     head = ['method', 'mean', 'std', 'paper: mean', 'paper: std']
     note = f'At the last global model, rho = {RHO} (the paper does not give its own); means over seeds. '
     study.table(name, head, rows, note + why_not_comparable(study), ours, evidence=evidence)

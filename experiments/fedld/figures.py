@@ -43,7 +43,7 @@ def figure2(study: Study) -> None:
         'models) the aggregation loss.'
     )
     head = ['alpha', 'round', 'way', *TERMS]
-    study.table('figure2', head, rows, note, found, data, evidence_of(found))
+    study.table('figure2', head, rows, note, found, data, evidence_of(found, study.config.seeds))
 
 
 def over_seeds(values: Sequence[float]) -> Cell:
@@ -51,7 +51,7 @@ def over_seeds(values: Sequence[float]) -> Cell:
     return float(np.mean(values)), float(np.std(values))
 
 
-def evidence_of(found: Mapping[str, Found]) -> dict[str, Any]:
+def evidence_of(found: Mapping[str, Found], seeds: Sequence[int]) -> dict[str, Any]:
     """Differences with naive training, in hundredths of a unit of loss, by term and round, at every concentration."""
     entries = {}
     for number in next(iter(found.values())):
@@ -62,8 +62,10 @@ def evidence_of(found: Mapping[str, Found]) -> dict[str, Any]:
                 }
                 for name, each in found.items()
             }
-            about = {key: f'{term}, signed, in hundredths of a unit of loss, Dirichlet {key[6:]}' for key in values}
-            entries[f'{term} with {way}, round {number}'] = evidence.of_values(values, PLAIN, about, list(values))
+            unit = 'signed, in hundredths of a unit of loss'
+            about = {f'alpha {name}': f'{term}, {unit}, Dirichlet {name}' for name in found}
+            made = evidence.of_values(values, PLAIN, about, list(values), seeds=seeds)
+            entries[f'{term} with {way}, round {number}'] = made
     return entries
 
 

@@ -86,11 +86,7 @@ def protocols(study: Study) -> None:
 def _costs(folders: Mapping[str, Mapping[str, pathlib.Path]], method: str) -> dict[str, Any]:
     """Every protocol with the same clients, minus clean data."""
     kind = MODELS[USED[method]]
-    runs = {
-        title: scored_by(own[method], kind)
-        for title, own in folders.items()
-        if title not in OTHER_TESTS and np.isfinite(values(own[method])[USED[method]]['acc']).all()
-    }
+    runs = {title: scored_by(own[method], kind) for title, own in folders.items() if title not in OTHER_TESTS}
     return of_runs(runs, CLEAN, ['avg', 'spread'])
 
 
@@ -98,7 +94,7 @@ def mu(study: Study) -> None:
     """Ditto and FedTilt over the pull towards the shared model, which is chosen on validation data."""
     rows, kept, entries = [], {}, {}
     for table in ('2', '3'):
-        best = {}
+        chosen = {}
         for method in ('Ditto', 'FedTilt'):
             recipe, hyper = recipes(study, table)[method]
             name = f'{recipe}.mu'
@@ -106,16 +102,19 @@ def mu(study: Study) -> None:
             changes = {**CONDITIONS[table], 'validation': SHARE, 'keep_predictions': False, 'hyper': fixed}
             folders = study.run(recipe, [{name: value} for value in MUS], **changes)
             scores = [_validation(folder) for folder in folders]
-            best[method] = folders[int(np.nanargmax(scores))]
+            known = np.nan_to_num(scores, nan=-np.inf)
+            best = folders[int(np.argmax(known))]
             for value, folder, score in zip(MUS, folders, scores, strict=True):
                 found = numbers(folder)['personal']
-                label = f'{value:g}{" (chosen)" if folder == best[method] else ""}'
-                rows.append([TITLES[table], method, label, f'{score:.2f}', *(shown(found[c]) for c in COLUMNS)])
+                label = f'{value:g}{" (chosen)" if folder == best and np.isfinite(score) else ""}'
+                told = shown((score, np.nan))
+                rows.append([TITLES[table], method, label, told, *(shown(found[c]) for c in COLUMNS)])
                 kept[f'{table}, {method}, {value:g}'] = {'validation': score, **found}
-        entries[f'chosen, {TITLES[table]}'] = by_seed({n: values(one)['personal'] for n, one in best.items()}, 'Ditto')
+            chosen[method] = values(best)['personal']
+        entries[f'chosen, {TITLES[table]}'] = by_seed(chosen, 'Ditto', study.config.seeds)
     note = (
         f'{study.ours()}; {SHARE:.0%} of the training examples of every client are left for validation, whose mean '
-        f'accuracy over clients and seeds chooses mu. {sampled_words(best["FedTilt"])}'
+        f'accuracy over clients and seeds chooses mu. {sampled_words(folders[0])}'
     )
     head = ['training data', 'method', 'mu', 'validation', *COLUMNS]
     study.table('mu', head, rows, note, plain(kept), evidence=entries)
@@ -137,7 +136,7 @@ def q(study: Study) -> None:
     for model in ('global', 'personal'):
         for name, folder in found.items():
             rows.append([model, name, *(shown(numbers(folder)[model][column]) for column in COLUMNS)])
-        entries[model] = by_seed({name: values(folder)[model] for name, folder in found.items()}, '0')
+        entries[model] = by_seed({n: values(folder)[model] for n, folder in found.items()}, '0', study.config.seeds)
     note = f'{study.ours()}, with the tilts of the paper for clean {data_set(study)}. {sampled_words(folders[0])}'
     kept = {name: numbers(folder) for name, folder in found.items()}
     study.table('q', ['model', 'q', *COLUMNS], rows, note, plain(kept), evidence=entries)

@@ -75,7 +75,8 @@ def swept(study: Study, name: str, table: str, grid: Grid | None = None, **chang
     named = {_words(tilts): values(folder)['personal'] for tilts, folder in folders.items()}
     base = _words((0.0 if 0.0 in taus else taus[0], 0.0))
     kept = plain({_words(tilts): one for tilts, one in found.items()})
-    study.table(name, ['tau', 'lambda', *COLUMNS], rows, note, kept, evidence={'personal models': by_seed(named, base)})
+    evidence = {'personal models': by_seed(named, base, study.config.seeds)}
+    study.table(name, ['tau', 'lambda', *COLUMNS], rows, note, kept, evidence=evidence)
 
 
 def _words(tilts: tuple[float, float]) -> str:

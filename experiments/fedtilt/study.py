@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -125,7 +125,8 @@ def evidence(folders: Mapping[str, pathlib.Path]) -> dict[str, dict[str, Any]]:
         if baseline in own and len(own) > 1:
             runs = {name: scored_by(one, MODELS[USED[name]]) for name, one in own.items()}
             entries[f'clients{title}'] = of_runs(runs, baseline, ['avg', 'spread'])
-            entries[f'classes{title}'] = by_seed({name: _used(one, name) for name, one in own.items()}, baseline)
+            found = {name: _used(one, name) for name, one in own.items()}
+            entries[f'classes{title}'] = by_seed(found, baseline, results.summary(own[baseline])['seeds'])
     return entries
 
 
@@ -133,11 +134,10 @@ def _used(folder: pathlib.Path, method: str) -> Mapping[str, np.ndarray]:
     return values(folder)[USED[method]]
 
 
-def by_seed(found: Mapping[str, Mapping[str, np.ndarray]], baseline: str) -> dict[str, Any]:
-    """Evidence on all columns, over seeds; what diverged is left out."""
-    whole = {name: own for name, own in found.items() if all(np.isfinite(row).all() for row in own.values())}
-    columns = {column: {name: own[column].tolist() for name, own in whole.items()} for column in COLUMNS}
-    return of_values(columns, baseline, ABOUT, COLUMNS[1:])
+def by_seed(found: Mapping[str, Mapping[str, np.ndarray]], baseline: str, seeds: Sequence[int]) -> dict[str, Any]:
+    """Evidence on all columns, over seeds."""
+    columns = {column: {name: own[column].tolist() for name, own in found.items()} for column in COLUMNS}
+    return of_values(columns, baseline, ABOUT, COLUMNS[1:], seeds=seeds)
 
 
 def shown(value: Cell) -> str:

@@ -113,7 +113,8 @@ def drift(study: Study) -> None:
     lines(study, 'drift', found, ylabel='drift of clients (Eq. 9)', yscale='log')
     logs = {name: np.log2(values).mean(1).tolist() for name, (_, values) in found.items()}
     about = 'binary logarithm of the drift, mean over rounds: 1 more is twice as far'
-    evidence = of_values({'drift': logs}, NETWORK, {'drift': about}, ['drift'], margin=TENTH)
+    seeds = study.config.seeds
+    evidence = of_values({'drift': logs}, NETWORK, {'drift': about}, ['drift'], seeds=seeds, margin=TENTH)
     rows = [[name, *(f'{v[:, i].mean():.3g}' for i in (0, -1)), f'{v.mean():.3g}'] for name, (_, v) in found.items()]
     numbers = {name: {'rounds': r.tolist(), 'drift': v.tolist()} for name, (r, v) in found.items()}
     note = 'All methods have the same network. Means over seeds.'

@@ -34,6 +34,7 @@ from experiments.harmofl.study import (
     why_not_comparable,
 )
 from experiments.study import Study, cell, main
+from fedjax_fair import results
 
 Folders = Mapping[str, pathlib.Path]  # runs by the name of the method
 PRESETS = {'1': '{}_segmentation'}  # of tables that do not have the usual one
@@ -85,7 +86,8 @@ def of_seeds(folders: Folders, baseline: str) -> dict[str, Any]:
     }
     values = {key: {name: of(v).tolist() for name, v in each.items()} for key, of in statistics.items()}
     note = 'some clients are tested on a single patient: the differences are those on these patients'
-    return {**of_values(values, baseline, MEASURES, ['spread']), 'notes': [note]}
+    seeds = results.summary(folders[baseline])['seeds']
+    return of_values(values, baseline, MEASURES, ['spread'], seeds=seeds, notes=[note])
 
 
 def compare(study: Study, name: str, methods: Methods, baselines: Sequence[str]) -> None:

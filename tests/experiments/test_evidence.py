@@ -26,8 +26,9 @@ def test_differences_over_seeds_are_those_of_a_paired_t_test():
     rng = np.random.default_rng(0)
     base, other = rng.normal(loc=[[3], [5]], size=(2, 6))
     found = evidence.of_values(
-        {'loss': {'a': base.tolist(), 'b': other.tolist()}}, 'a', {'loss': 'test loss'}, ['loss']
+        {'loss': {'a': base.tolist(), 'b': other.tolist()}}, 'a', {'loss': 'test loss'}, ['loss'], seeds=range(3, 9)
     )
+    assert found['seeds'] == [3, 4, 5, 6, 7, 8]
     entry = found['measures']['loss']
     difference, reference = entry['differences']['b'], ttest_rel(other, base)
     low, high = reference.confidence_interval(0.95)
@@ -40,9 +41,32 @@ def test_differences_over_seeds_are_those_of_a_paired_t_test():
 
 
 def test_one_seed_has_levels_and_no_differences():
-    found = evidence.of_values({'loss': {'a': [1.0], 'b': [2.0]}}, 'a', {'loss': 'test loss'})
+    found = evidence.of_values({'loss': {'a': [1.0], 'b': [2.0]}}, 'a', {'loss': 'test loss'}, seeds=[0])
     assert found['measures']['loss']['differences'] == {}
     assert found['measures']['loss']['levels']['b'] == {'values': [2.0], 'estimate': 2.0, 'lo': None, 'hi': None}
+
+
+def test_values_of_what_diverged_are_left_out_with_a_note():
+    values = {'loss': {'a': [1.0, 2.0], 'b': [2.0, float('nan')]}, 'acc': {'a': [5.0, 6.0], 'b': [7.0, 8.0]}}
+    about = {'loss': 'test loss', 'acc': 'accuracy'}
+    found = evidence.of_values(values, 'a', about, seeds=[0, 1], notes=['few'])
+    assert found['notes'] == ['few', 'b diverged and is left out']
+    assert all(set(one['levels']) == {'a'} and one['differences'] == {} for one in found['measures'].values())
+    assert evidence.of_values(values, 'b', about, seeds=[0, 1]) == {}
+    words = ['', 'x: no differences with a.', '', '- few', '- b diverged and is left out']
+    words += ['', 'y: no differences, since the baseline diverged.']
+    assert differences({'x': found, 'y': {}}) == words
+
+
+def test_runs_that_diverged_are_left_out_with_a_note(runs, tmp_path):
+    lost = Study(CONFIG, tmp_path, quiet=True).run('fedavg', lr=1e30)[0]
+    found = evidence.of_runs({'lost': lost, **runs}, 'FedAvg', ('avg',))
+    assert found['notes'][-1] == 'lost diverged and is left out'
+    assert set(found['measures']['avg']['levels']) == set(NAMES)
+    assert set(found['measures']['avg']['differences']) == {'q-FedAvg'}
+    alone = evidence.of_runs({'FedAvg': runs['FedAvg'], 'lost': lost}, 'FedAvg', ('avg',))
+    assert alone['measures']['avg']['differences'] == {}
+    assert evidence.of_runs({'lost': lost, **runs}, 'lost', ('avg',)) == {}
 
 
 def test_evidence_of_runs_is_that_of_their_comparison(runs):

@@ -114,7 +114,9 @@ def test_claims_are_about_differences_that_tables_and_figures_record(asked, tmp_
     tables.decide(own)
     tables.many(own)
     records = {f'decide/{name}.json': read(own.out / f'{name}.json')['evidence'] for name in ('decide', 'table3')}
-    records['decide/figure2.json'] = figures.evidence_of({f'{alpha:g}': invented(alpha) for alpha in figures.ALPHAS})
+    records['decide/figure2.json'] = figures.evidence_of(
+        {f'{alpha:g}': invented(alpha) for alpha in figures.ALPHAS}, own.config.seeds
+    )
     for claim in claims.CLAIMS:
         assert claim.method in records[claim.record][claim.entry]['measures'][claim.measure]['differences'], claim.words
 

@@ -233,6 +233,38 @@ def test_what_diverged_has_no_differences(finished, tmp_path):
     assert set(entries['clients']['measures']['avg']['differences']) == {'Ditto'}
 
 
+def test_what_a_protocol_costs_is_not_told_where_clean_training_diverged(finished, tmp_path):
+    lost = pathlib.Path(shutil.copytree(finished['ditto'], tmp_path / 'lost'))
+    summary = json.loads((lost / 'summary.json').read_text())
+    summary['deployed']['loss'] = {'mean': None, 'std': None}
+    (lost / 'summary.json').write_text(json.dumps(summary))
+    clean, noisy = {'Ditto': finished['ditto']}, {'Ditto': lost}
+    assert checks._costs({checks.CLEAN: noisy, 'pixels': clean}, 'Ditto') == {}
+    alone = checks._costs({checks.CLEAN: clean, 'pixels': noisy}, 'Ditto')['measures']['avg']
+    assert alone['differences'] == {} and set(alone['levels']) == {checks.CLEAN}
+
+
+@pytest.mark.parametrize('lost', ['ditto', 'fedtilt'])
+def test_no_mu_is_chosen_where_all_models_diverged(runs, finished, lost, tmp_path, monkeypatch):
+    """Validation has no score, and a client has none either."""
+    own, _ = runs
+    folder = pathlib.Path(shutil.copytree(finished[lost], tmp_path / 'lost'))
+    lines = [json.loads(line) for line in (folder / 'metrics.jsonl').read_text().splitlines()]
+    for line in lines:
+        line['deployed']['client_accuracy'][0] = None
+    (folder / 'metrics.jsonl').write_text(''.join(f'{json.dumps(line)}\n' for line in lines))
+    monkeypatch.setitem(finished, lost, folder)
+    monkeypatch.setattr(checks, 'MUS', (0.01, 1.0))
+    monkeypatch.setattr(checks, '_validation', lambda one: float('nan') if lost in one.name else 50.0)
+    checks.mu(own)
+    text = (own.out / 'mu.md').read_text()
+    rows = [[cell.strip() for cell in line.split('|')[2:6]] for line in text.splitlines() if line.count('|') > 8]
+    method = {'ditto': 'Ditto', 'fedtilt': 'FedTilt'}[lost]
+    assert [row for row in rows if row[0] == method] == 2 * [[method, mu, *2 * ['diverged']] for mu in ('0.01', '1')]
+    told = {'ditto': 'clean data: no differences, since the baseline', 'fedtilt': 'FedTilt diverged and is left out'}
+    assert told[lost] in text
+
+
 def test_claims_name_what_the_tables_record():
     entries = {
         'table2.json': {'clients', 'classes', 'clients, with Ditto', 'classes, with Ditto'},
