@@ -28,6 +28,7 @@ class Says(enum.Enum):
     NOT_HIGHER = 'not higher'
 
 
+BOUNDS = ('lo', 'hi', 'lo90', 'hi90')  # of a difference, in a record; null where they are not known
 SUPPORTED, CONTRADICTED, UNDECIDED, NOT_RECORDED = 'supported', 'contradicted', 'undecided', 'not recorded'
 
 
@@ -48,7 +49,7 @@ class Claim(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """A claim's verdict with the difference that it rests on and the record that holds it; all empty without one."""
+    """A claim's verdict with the difference that it rests on and its record; what is not there is empty."""
 
     claim: Claim
     verdict: str
@@ -56,6 +57,11 @@ class Outcome(NamedTuple):
     entry: dict[str, Any]
     record: dict[str, Any]
     path: pathlib.Path
+
+    @property
+    def is_known(self) -> bool:
+        """Whether there is a difference with an interval: not of a single seed, and not where models diverged."""
+        return all(self.difference.get(bound) is not None for bound in BOUNDS)
 
     @property
     def margin(self) -> float:
@@ -109,10 +115,10 @@ def outcome(paper: str, claim: Claim) -> Outcome:
     if not path.exists():
         return Outcome(claim, NOT_RECORDED, {}, {}, {}, path)
     record = record_of(path)
-    entry = record['evidence'][claim.entry]
-    difference = entry['measures'][claim.measure]['differences'][claim.method]
-    found = Outcome(claim, '', difference, entry, record, path)
-    return found._replace(verdict=verdict(claim.says, difference, found.margin))
+    entry = record['evidence'].get(claim.entry, {})
+    difference = entry.get('measures', {}).get(claim.measure, {}).get('differences', {}).get(claim.method, {})
+    found = Outcome(claim, UNDECIDED, difference, entry, record, path)
+    return found._replace(verdict=verdict(claim.says, difference, found.margin)) if found.is_known else found
 
 
 def outcomes() -> dict[str, list[Outcome]]:

@@ -27,12 +27,13 @@ test compares it with them. A difference is a mean over seeds with its 95 % inte
 - **supported**: the interval lies on the side that the paper says. A claim of "not lower" or "not higher" allows the
   margin.
 - **contradicted**: the interval lies on the other side, or there is no difference as large as the margin.
-- **undecided**: neither. The column beside the verdict says what would decide.
+- **undecided**: neither, or there is no interval. The column beside the verdict says what would decide.
 - **not recorded**: the run that would decide has not been recorded yet.
 
 All runs are small: other data, smaller networks and fewer rounds than in the papers. A verdict is about the claim on
 the data that are named, not about the papers' own runs.
 """
+NEEDED = 'several seeds of models that do not diverge'  # for a difference with an interval
 COLUMNS = ['claim', 'the paper', 'ours, 95 % interval', 'verdict', 'what would decide', 'data', 'record']
 
 
@@ -66,9 +67,12 @@ def _row(one: Outcome) -> list[str]:
     path = one.path.relative_to(REPOSITORY).as_posix()
     if one.verdict == NOT_RECORDED:
         return [claim.words, claim.published, '', one.verdict, '', '', path]
+    data = one.record['data'].get('name', 'several')
+    if not one.is_known:
+        return [claim.words, claim.published, 'no interval', one.verdict, NEEDED, data, path]
+    data = f'{data}, {len(one.entry["seeds"])} seeds'
     pair = f'{claim.measure}: {claim.method} minus {one.entry["baseline"]}'
     ours = f'{d["estimate"]:+.2f} [{d["lo"]:.2f}, {d["hi"]:.2f}] ({pair})'
-    data = f'{one.record["data"].get("name", "several")}, {len(one.entry["seeds"])} seeds'
     return [claim.words, claim.published, ours, one.verdict, _advice(one), data, path]
 
 

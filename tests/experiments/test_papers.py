@@ -153,6 +153,30 @@ def test_the_page_of_claims_shows_verdicts_of_records(recorded):
     assert '`python -m x` (commit abc)' in page
 
 
+@pytest.mark.parametrize('lacking', ['bound', 'difference', 'measure', 'entry'])
+def test_a_record_without_a_usable_difference_decides_nothing(recorded, lacking, tmp_path):
+    """An interval without an end, one seed, a baseline that diverged."""
+    path = tmp_path / 'experiments' / 'fedism' / 'results' / 'table1.json'
+    record = json.loads(path.read_text())
+    entry = record['evidence']['accuracy']
+    match lacking:
+        case 'bound':
+            entry['measures']['avg']['differences']['new']['hi90'] = None
+        case 'difference':
+            entry['measures']['avg']['differences'] = {}
+        case 'measure':
+            del entry['measures']['avg']
+        case 'entry':
+            record['evidence']['accuracy'] = {}
+    path.write_text(json.dumps(record))
+    claims.record_of.cache_clear()
+    found = claims.outcomes()
+    assert [one.verdict for one in found['fedism']] == [*3 * ['undecided'], 'not recorded']
+    (row,) = [line for line in claims_page.text(found).splitlines() if line.startswith('| new is lower')]
+    cells = [cell.strip() for cell in row.split('|')]
+    assert cells[3:7] == ['no interval', 'undecided', 'several seeds of models that do not diverge', 'digits']
+
+
 def test_the_summary_counts_verdicts(recorded):
     heads, _, row = claims_page.summary(claims.outcomes()).splitlines()
     assert [cell.strip() for cell in heads.split('|')[2:-1]] == list(claims_page.VERDICTS)
