@@ -1,7 +1,8 @@
 """Published settings of the papers beside those of our presets: every deviation stands there with its reason.
 
 A paper's ``published.py`` has ``SETTINGS[preset][name]``, the value that the paper prints and where. The tests resolve
-every preset as its command does and compare. ``python -m experiments.published`` prints all of them.
+every preset as its command does and compare. ``python -m experiments.published`` prints all of them, and with
+``--deviations`` only what differs from the paper.
 """
 
 from __future__ import annotations
@@ -16,17 +17,10 @@ from absl import app, flags
 
 from experiments.study import known_hyper, markdown
 from fedjax_fair.cli import settings as command_line
-from fedjax_fair.methods import defaults
 from fedjax_fair.training import Config, checked
 
 PAPERS = ('fedism', 'fedtilt', 'harmofl', 'fedheal', 'fedld')
 HERE = pathlib.Path(__file__).parent
-# What every preset of a paper must account for: model, data, training, participation and evaluation.
-REQUIRED = (
-    'scenario', 'model', 'image_size', 'norm', 'normalize', 'pretrained', 'augment', 'rounds', 'local_epochs',
-    'batch_size', 'local_optimizer', 'lr', 'lr_decay', 'momentum', 'weight_decay', 'keep_optimizer', 'num_clients',
-    'participation', 'seeds', 'validation', 'select', 'eval_every', 'last_k', 'eval_batch_size',
-)  # fmt: skip
 SAME = 'as published'
 
 
@@ -55,16 +49,6 @@ def settings_of(paper: str) -> Settings:
     return importlib.import_module(f'experiments.{paper}.published').SETTINGS
 
 
-def value_of(config: Config, name: str) -> Any:
-    """A setting, an option of the data or a hyper-parameter, which is the method's default where nothing is said."""
-    if hasattr(config, name):
-        return getattr(config, name)
-    part, dot, key = name.partition('.')
-    if not dot:
-        return config.data.get(name)
-    return config.hyper[name] if name in config.hyper else defaults(part)[key]
-
-
 def preset_config(paper: str, preset: str) -> Config:
     """The settings of a preset, as the paper's programs resolve them."""
     values = flags.FlagValues()
@@ -86,13 +70,17 @@ def deviations(paper: str, preset: str) -> list[str]:
 
 
 def main(_: list[str]) -> None:
-    """Print every published setting beside ours."""
+    """Print every published setting beside ours, or only those that differ."""
     for paper in PAPERS:
         for preset, settings in settings_of(paper).items():
-            rows = [[name, str(one.value), str(one.expected), one.source, one.why] for name, one in settings.items()]
             print(f'\n{paper}, --preset={preset}\n')
+            if flags.FLAGS.deviations:
+                print('\n'.join(f'- {line}' for line in deviations(paper, preset)))
+                continue
+            rows = [[name, str(one.value), str(one.expected), one.source, one.why] for name, one in settings.items()]
             print('\n'.join(markdown(['setting', 'published', 'ours', 'where', 'why it differs'], rows)))
 
 
 if __name__ == '__main__':
+    flags.DEFINE_bool('deviations', False, 'print only the settings that are not as published, with the reasons')
     app.run(main)

@@ -6,8 +6,6 @@ II, III and VII.
 
 from __future__ import annotations
 
-import math
-
 from experiments.published import Setting
 
 Row = tuple[float, float, float, float]
@@ -81,26 +79,6 @@ NUMBERS: dict[str, dict[str, dict[str, Row]]] = {
         },
     },
 }
-
-
-def most_uneven(accuracy: float, sample: bool = False) -> float:
-    """The largest mu_sigma of clients with two equally tested classes and this mean accuracy, in percent.
-
-    A client with accuracy ``a`` has classes of ``a - s`` and ``a + s``, and none is above 100: its deviation ``s`` is
-    at most ``100 - a``. With the ``sample`` deviation, of which two values have ``sqrt(2) s``, it is that times more.
-    """
-    return (100 - accuracy) * (math.sqrt(2) if sample else 1)
-
-
-def impossible(sample: bool = False) -> dict[tuple[str, str, str], tuple[float, float]]:
-    """``[table, data, method]``: published mu_sigma above what its accuracy allows, and that bound; (F-)MNIST alone."""
-    return {
-        (table, data, method): (row[2], most_uneven(row[0], sample))
-        for table, by_data in NUMBERS.items()
-        for data in (MNIST, FASHION)
-        for method, row in by_data[data].items()
-        if row[2] > most_uneven(row[0], sample)
-    }
 
 
 _SILENT = 'the paper does not say'

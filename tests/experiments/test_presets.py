@@ -1,11 +1,30 @@
 """Presets that bear a paper's name have its published settings, but for deviations that are listed with a reason."""
 
+import types
+
 import pytest
 
 from experiments import published
-from experiments.published import HERE, PAPERS, REQUIRED, SAME, preset_config, settings_of, value_of
+from experiments.published import HERE, PAPERS, SAME, preset_config, settings_of
+from fedjax_fair.methods import defaults
 
 PRESETS = [(paper, preset) for paper in PAPERS for preset in settings_of(paper)]
+# What every preset of a paper must account for: model, data, training, participation and evaluation.
+REQUIRED = (
+    'scenario', 'model', 'image_size', 'norm', 'normalize', 'pretrained', 'augment', 'rounds', 'local_epochs',
+    'batch_size', 'local_optimizer', 'lr', 'lr_decay', 'momentum', 'weight_decay', 'keep_optimizer', 'num_clients',
+    'participation', 'seeds', 'validation', 'select', 'eval_every', 'last_k', 'eval_batch_size',
+)  # fmt: skip
+
+
+def value_of(config, name):
+    """A setting, an option of the data or a hyper-parameter, which is the method's default where nothing is said."""
+    if hasattr(config, name):
+        return getattr(config, name)
+    part, dot, key = name.partition('.')
+    if not dot:
+        return config.data.get(name)
+    return config.hyper[name] if name in config.hyper else defaults(part)[key]
 
 
 @pytest.mark.parametrize(('paper', 'preset'), PRESETS)
@@ -33,5 +52,12 @@ def test_every_flag_file_but_small_ones_has_published_settings():
         assert names <= set(settings_of(paper)[preset]), (paper, preset, names - set(settings_of(paper)[preset]))
 
 
-def test_deviations_are_told():
-    assert all(isinstance(line, str) for paper, preset in PRESETS for line in published.deviations(paper, preset))
+def test_deviations_are_printed_with_their_reasons(monkeypatch, capsys):
+    monkeypatch.setattr(published, 'flags', types.SimpleNamespace(FLAGS=types.SimpleNamespace(deviations=True)))
+    published.main([])
+    lines = capsys.readouterr().out.splitlines()
+    differing = [one for paper, preset in PRESETS for one in settings_of(paper)[preset].values() if one.ours != SAME]
+    told = [line for line in lines if line.startswith('- ')]
+    assert len(told) == len(differing)
+    assert all(line.endswith(one.why) for line, one in zip(told, differing, strict=True))
+    assert [line for line in lines if line.endswith('--preset=cifar10')] == ['fedtilt, --preset=cifar10']
