@@ -16,7 +16,9 @@ others together are the fourth.
 from __future__ import annotations
 
 import collections
+import contextlib
 import csv
+import math
 import os
 import pathlib
 import xml.etree.ElementTree as ET
@@ -28,8 +30,9 @@ from absl import app, flags
 from PIL import Image, ImageDraw
 
 from fedjax_fair.cli.main import guarded
-from fedjax_fair.data.sources.pixels import read_mask
+from fedjax_fair.data.sources.pixels import opened, read_mask
 from fedjax_fair.errors import DataError
+from fedjax_fair.foreign import check_plain
 
 OUTLINES = '.xml'
 PICTURES = ('.tif', '.png')
@@ -46,16 +49,42 @@ class Annotated(NamedTuple):
     patient: str
 
 
+@contextlib.contextmanager
+def naming(path: pathlib.Path) -> Iterator[None]:
+    """Within this context, whatever is wrong with a file is told in one line with its name."""
+    check_plain(path)
+    try:
+        yield
+    except DataError as error:
+        raise DataError(f'{path}: {error.message}') from None
+    except OSError as error:
+        raise DataError(f'{path}: {error.strerror or "not an image, or damaged"}') from None
+    except ET.ParseError as error:
+        raise DataError(f'{path}: is not valid XML: {error}') from None
+
+
 def outlined(path: pathlib.Path, image: pathlib.Path) -> np.ndarray:
     """The mask of an image whose nuclei are outlined in an annotation file: regions with vertices X and Y."""
-    with Image.open(image) as opened:
-        mask = Image.new('L', opened.size)
+    with naming(image), opened(image) as picture:
+        mask = Image.new('L', picture.size)
     draw = ImageDraw.Draw(mask)
-    for region in ET.parse(path).iter('Region'):
-        corners = [(float(v.attrib['X']), float(v.attrib['Y'])) for v in region.iter('Vertex')]
-        if len(corners) > 2:
-            draw.polygon(corners, fill=1)
+    with naming(path):
+        for region in ET.parse(path).iter('Region'):
+            corners = [corner(vertex) for vertex in region.iter('Vertex')]
+            if len(corners) > 2:
+                draw.polygon(corners, fill=1)
     return np.asarray(mask)
+
+
+def corner(vertex: ET.Element) -> tuple[float, float]:
+    """The place of a vertex."""
+    try:
+        x, y = (float(vertex.attrib[name]) for name in ('X', 'Y'))
+    except (KeyError, ValueError):
+        x = y = math.nan
+    if not math.isfinite(x + y):
+        raise DataError(f'a vertex must have numbers X and Y, and one has {vertex.attrib}')
+    return x, y
 
 
 def with_outlines(root: pathlib.Path) -> Iterator[tuple[pathlib.Path, np.ndarray]]:
@@ -73,14 +102,22 @@ def with_outlines(root: pathlib.Path) -> Iterator[tuple[pathlib.Path, np.ndarray
 def monusac(root: pathlib.Path) -> list[Annotated]:
     """MoNuSAC2020: a patient's folder holds its images; the second part of its name tells the hospital."""
     found = [(image, mask, image.parent.name) for image, mask in with_outlines(root)]
-    counts = collections.Counter(patient.split('-')[1] for *_, patient in found)
+    counts = collections.Counter(hospital_of(patient, root) for *_, patient in found)
     largest = {site for site, _ in counts.most_common(CLIENTS - 1)}
 
     def site(patient: str) -> str:
-        own = patient.split('-')[1]
+        own = hospital_of(patient, root)
         return f'MoNuSAC {own if own in largest else OTHERS}'
 
     return [Annotated(image, mask, site(patient), patient) for image, mask, patient in found]
+
+
+def hospital_of(patient: str, root: pathlib.Path) -> str:
+    """The second part of a patient's name."""
+    parts = patient.split('-')
+    if len(parts) < 2:
+        raise DataError(f'{root}: the folder {patient} names no hospital, as TCGA-5P-A9K0-01Z-00-DX1 does')
+    return parts[1]
 
 
 def monuseg(root: pathlib.Path) -> list[Annotated]:
@@ -93,11 +130,13 @@ def tnbc(root: pathlib.Path) -> list[Annotated]:
     images = sorted(root.glob('Slide_*/*.png'))
     if not images:
         raise DataError(f'{root}: no images, such as Slide_01/01_1.png')
-    masks = [root / image.parent.name.replace('Slide', 'GT') / image.name for image in images]
-    return [
-        Annotated(image, (read_mask(mask) > 0).astype(np.uint8), 'TNBC', image.parent.name)
-        for image, mask in zip(images, masks, strict=True)
-    ]
+    found = []
+    for image in images:
+        path = root / image.parent.name.replace('Slide', 'GT') / image.name
+        with naming(path):
+            mask = (read_mask(path) > 0).astype(np.uint8)
+        found.append(Annotated(image, mask, 'TNBC', image.parent.name))
+    return found
 
 
 def write(found: list[Annotated], out: pathlib.Path) -> None:

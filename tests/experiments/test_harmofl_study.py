@@ -30,6 +30,7 @@ from experiments.published import preset_config
 from experiments.study import Study
 from fedjax_fair.core.engine import as_float
 from fedjax_fair.data import make_scenario
+from fedjax_fair.errors import DataError
 from fedjax_fair.methods import make_methods
 from fedjax_fair.ops import amplitude_normalize, mean_amplitude
 from fedjax_fair.training import Config, load_federation
@@ -340,3 +341,32 @@ def test_an_archive_of_another_layout_is_refused(archives):
     (archives / 'monuseg/Tissue Images/TCGA-18-5590-01Z-00-DX1.tif').unlink()
     with pytest.raises(ValueError, match=r'TCGA-18-5590-01Z-00-DX1\.xml has no image'):
         nuclei.monuseg(archives / 'monuseg')
+
+
+NAME = 'TCGA-18-5590-01Z-00-DX1'
+
+
+@pytest.mark.parametrize(
+    ('part', 'file', 'text', 'words'),
+    [
+        ('monuseg', f'Annotations/{NAME}.xml', '<Annotations>', rf'{NAME}\.xml: is not valid XML'),
+        ('monuseg', f'Annotations/{NAME}.xml', '<Region><Vertex X="1"/></Region>', rf'{NAME}\.xml: a vertex must'),
+        ('monuseg', f'Tissue Images/{NAME}.tif', 'no image', rf'{NAME}\.tif: not an image, or damaged'),
+        ('tnbc', 'GT_01/01_1.png', 'no image', r'GT_01/01_1\.png: not an image, or damaged'),
+        ('tnbc', 'GT_01/01_1.png', None, r'GT_01/01_1\.png: No such file'),
+    ],
+)
+def test_files_of_archives_that_cannot_be_read_are_named_in_one_line(archives, part, file, text, words):
+    path = archives / part / file
+    if text is None:
+        path.unlink()
+    else:
+        path.write_text(text)
+    with pytest.raises(DataError, match=words):
+        nuclei.PARTS[part](archives / part)
+
+
+def test_a_patient_without_a_hospital_is_named(archives):
+    (archives / 'monusac/TCGA-5P-0000-01Z-00-DX1').rename(archives / 'monusac/patient1')
+    with pytest.raises(DataError, match=r'monusac: the folder patient1 names no hospital, as TCGA-5P'):
+        nuclei.monusac(archives / 'monusac')
