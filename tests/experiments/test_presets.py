@@ -52,6 +52,11 @@ def test_every_flag_file_but_small_ones_has_published_settings():
         assert names <= set(settings_of(paper)[preset]), (paper, preset, names - set(settings_of(paper)[preset]))
 
 
+def test_flag_files_have_lines_that_can_be_read():
+    files = sorted(HERE.rglob('*.flags'))
+    assert [path.name for path in files if max(map(len, path.read_text().splitlines())) > 120] == []
+
+
 def test_deviations_are_printed_with_their_reasons(monkeypatch, capsys):
     monkeypatch.setattr(published, 'flags', types.SimpleNamespace(FLAGS=types.SimpleNamespace(deviations=True)))
     published.main([])
