@@ -26,7 +26,7 @@ class Range(NamedTuple):
         return ' and '.join(bound for bound in (low, high) if bound)
 
 
-SMALLEST, LARGEST = 2.0**-126, (2 - 2.0**-23) * 2.0**127  # in size, of the numbers that devices compute with
+SMALLEST_FLOAT, LARGEST_FLOAT = 2.0**-126, (2 - 2.0**-23) * 2.0**127  # in size, of what devices compute with
 
 
 def fits_float32(number: float) -> bool:
@@ -35,7 +35,7 @@ def fits_float32(number: float) -> bool:
     >>> fits_float32(0.1), fits_float32(0), fits_float32(1e-320), fits_float32(1e39), fits_float32(math.nan)
     (True, True, False, False, False)
     """
-    return number == 0 or SMALLEST <= abs(number) <= LARGEST
+    return number == 0 or SMALLEST_FLOAT <= abs(number) <= LARGEST_FLOAT
 
 
 def _written(bound: float) -> str:

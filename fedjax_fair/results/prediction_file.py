@@ -42,7 +42,7 @@ from fedjax_fair.results.files import Folder
 
 VERSION = 2
 READABLE = (1, VERSION)  # in version 1 the dice of segmentations includes the background, with 0 for an absent class
-LARGEST = 200e6  # bytes of one file before compression; scores are left out of a larger one
+MOST_BYTES = 200e6  # bytes of one file before compression; scores are left out of a larger one
 RECORDS = ('prediction', 'score', 'dice', 'iou')
 
 
@@ -140,10 +140,10 @@ def records_that_fit(shapes: Mapping[str, tuple[int, str]], cells: int) -> tuple
     (('prediction',), 'scores of test examples would need 400 MB and are not kept: no interval of an AUC')
     """
     sizes = {name: count * np.dtype(kind).itemsize * cells for name, (count, kind) in shapes.items()}
-    if sum(sizes.values()) <= LARGEST:
+    if sum(sizes.values()) <= MOST_BYTES:
         return tuple(sizes), ''
     rest = {name: size for name, size in sizes.items() if name != 'score'}
-    if rest and len(rest) < len(sizes) and sum(rest.values()) <= LARGEST:
+    if rest and len(rest) < len(sizes) and sum(rest.values()) <= MOST_BYTES:
         megabytes = round(sizes['score'] / 1e6)
         return tuple(rest), (
             f'scores of test examples would need {megabytes} MB and are not kept: no interval of an AUC'

@@ -96,7 +96,7 @@ def test_nothing_is_kept_where_nobody_asks(config, tmp_path):
 
 
 def test_what_is_too_large_is_left_out_and_told(config, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(prediction_file, 'LARGEST', 600)
+    monkeypatch.setattr(prediction_file, 'MOST_BYTES', 600)
     run(config, tmp_path / 'out', quiet=False)
     kept = results.predictions(tmp_path / 'out')
     assert kept.score is None and kept.prediction is not None

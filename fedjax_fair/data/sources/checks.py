@@ -9,13 +9,13 @@ import numpy as np
 from fedjax_fair.data.sources.text_table import Table
 from fedjax_fair.errors import DataError
 
-LARGEST = 1024**3 // 4 // 3  # pixels of an image of any kind; Pillow's own limit
+MOST_PIXELS = 1024**3 // 4 // 3  # pixels of an image of any kind; Pillow's own limit
 
 
 def check_pixels(height: int, width: int) -> None:
     """Refuse an image that would fill the memory, before it is decoded."""
-    if height * width > LARGEST:
-        raise DataError(f'its {height} x {width} pixels exceed the limit of {LARGEST}')
+    if height * width > MOST_PIXELS:
+        raise DataError(f'its {height} x {width} pixels exceed the limit of {MOST_PIXELS}')
 
 
 def numbers_below(table: Table, column: str, bound: int | None = None) -> np.ndarray:

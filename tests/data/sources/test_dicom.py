@@ -49,7 +49,7 @@ def two_classes(root, **first):
 
 
 def test_images_that_are_too_large_are_named(tmp_path, monkeypatch):
-    monkeypatch.setattr(checks, 'LARGEST', RAMP.size - 1)
+    monkeypatch.setattr(checks, 'MOST_PIXELS', RAMP.size - 1)
     with pytest.raises(ValueError, match=r'2 of 2 files .* normal/a\.dcm \(its 6 x 8 pixels exceed the limit of 47\)'):
         pool_of(two_classes(tmp_path))
 

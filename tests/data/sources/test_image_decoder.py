@@ -167,7 +167,7 @@ def test_bombs_are_named_and_not_decoded(tmp_path):
 
 
 def test_arrays_have_the_limit_of_images(tmp_path, monkeypatch):
-    monkeypatch.setattr(checks, 'LARGEST', 20)
+    monkeypatch.setattr(checks, 'MOST_PIXELS', 20)
     np.save(tmp_path / 'a.npy', np.zeros((5, 5), np.uint8))
     with pytest.raises(ValueError, match=r'1 of 1 files .* a\.npy \(its 5 x 5 pixels exceed the limit of 20\)'):
         decoded(tmp_path)
