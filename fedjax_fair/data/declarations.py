@@ -25,7 +25,9 @@ ClassesPerClient = Annotated[int, 'classes each client holds', at_least(1), WHO]
 ExamplesPerClass = Annotated[
     int, 'training examples of each class that a client holds; all by default', at_least(1), WHO
 ]
-FixedClasses = Annotated[bool, 'client n holds the classes from k n on, counted round, not drawn ones', WHO]
+FixedClasses = Annotated[
+    bool, 'client 0 holds the first classes_per_client classes, client 1 the next, and so on in turn; else drawn', WHO
+]
 WholeTests = Annotated[bool, 'test every client on all test examples of its classes', WHO]
 ClientsPerDomain = Annotated[int, 'clients of every domain', at_least(1), WHO]
 ClientSizes = Annotated[tuple[int, ...], 'training examples per client of each domain', at_least(1), WHO]
