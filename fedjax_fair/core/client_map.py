@@ -14,7 +14,7 @@ from jax.sharding import PartitionSpec as P
 
 from fedjax_fair.core import tree
 from fedjax_fair.core.ordered_map import LEAST_DEVICES, ordered_sum
-from fedjax_fair.core.platform import on_cpu
+from fedjax_fair.core.platform import current, on_cpu
 from fedjax_fair.core.types import Array, PyTree
 from fedjax_fair.errors import UserError
 from fedjax_fair.options import AUTO, not_one_of
@@ -168,7 +168,7 @@ def resolve(kind: str | ClientMap, *, devices: int | None = None, chunk: int | N
         raise UserError(f'`client_map`={kind!r} {not_one_of(kind, CLIENT_MAPS)}')
     if chunk is not None and chunk < 1:
         raise UserError(f'`chunk`={chunk} must be at least 1')
-    available = jax.local_device_count()
+    available = len(current().devices)
     if devices is not None and not 1 <= devices <= available:
         raise UserError(f'`devices`={devices} is not between 1 and the {available} available')
     devices = devices or available
@@ -193,12 +193,6 @@ def in_order(client_map: ClientMap) -> ClientMap:
     workers = client_map.devices
     mesh = client_mesh(max(workers, LEAST_DEVICES)) if on_cpu() else client_map.mesh
     return ClientMap(1, mesh, ordered=workers)
-
-
-def device_memory() -> int | None:
-    """Bytes of one device's own memory; None where devices share the host's."""
-    stats = jax.local_devices()[0].memory_stats()
-    return (stats or {}).get('bytes_limit')
 
 
 def host_memory() -> int | None:
@@ -229,5 +223,5 @@ def replicate(client_map: ClientMap, value: PyTree) -> PyTree:
 
 
 def client_mesh(devices: int) -> Mesh:
-    """A one-axis mesh over the first ``devices`` local devices."""
-    return Mesh(np.array(jax.local_devices()[:devices]), (AXIS,))
+    """A one-axis mesh over the first ``devices`` devices."""
+    return Mesh(np.array(current().devices[:devices]), (AXIS,))

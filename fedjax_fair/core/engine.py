@@ -15,7 +15,6 @@ from fedjax_fair.core import check, client, server, tree
 from fedjax_fair.core import cohort as cohorts
 from fedjax_fair.core.client_map import (
     ClientMap,
-    device_memory,
     map_clients,
     map_sum,
     replicate,
@@ -28,6 +27,7 @@ from fedjax_fair.core.idle import Setting
 from fedjax_fair.core.local import Local, checked_local, examples_paid, make_optimizer, rate
 from fedjax_fair.core.method import Measured, Method, View
 from fedjax_fair.core.passes import count_passes
+from fedjax_fair.core.platform import current
 from fedjax_fair.core.spec import EVAL_BATCH_SIZE, Spec
 from fedjax_fair.core.types import (
     Algorithm,
@@ -89,7 +89,7 @@ def build(
     """
     around = {'augment': augment, 'outliers': outliers, 'eval_batch_size': eval_batch_size}
     spec, facts = _specify(model, task, methods, sizes, example, local, rounds, preprocess, **around)
-    client_map = within_memory(resolve(client_map), facts['model_bytes'], spec.run.num_clients, device_memory())
+    client_map = within_memory(resolve(client_map), facts['model_bytes'], spec.run.num_clients, current().memory)
     owner = next((m for m in spec.methods if m.server_opt is not None), None)
     if owner is not None and server_opt is not None:
         raise UserError(f'server_opt is given, but {owner.name} brings its own')

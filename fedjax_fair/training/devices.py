@@ -7,7 +7,7 @@ import os
 import jax
 
 from fedjax_fair.core.client_map import LEAST_DEVICES, ClientMap, client_mesh, in_order, resolve
-from fedjax_fair.core.platform import on_cpu
+from fedjax_fair.core.platform import current, on_cpu
 from fedjax_fair.errors import UserError
 from fedjax_fair.options import AUTO
 from fedjax_fair.training.config import Config
@@ -39,7 +39,7 @@ def use_host_devices(devices: int | None, deterministic: bool = False) -> None:
 
 def available_devices(config: Config) -> int:
     """Devices to use; asking for more than there are is an error, not something to make do without."""
-    available = jax.local_device_count()
+    available = len(current().devices)
     if config.devices is not None and config.devices > available:
         raise UserError(f'`devices`={config.devices} is more than the {available} available')
     if config.deterministic and on_cpu() and available < LEAST_DEVICES:
@@ -69,7 +69,7 @@ def layout(config: Config, client_map: ClientMap, lane_map: ClientMap) -> str:
 
     The number of devices stands behind ``client_map`` (:func:`apart_from_devices`).
     """
-    words = [jax.default_backend(), config.precision, *[f'conv {config.conv}'] * (config.conv != AUTO)]
+    words = [current().name, config.precision, *[f'conv {config.conv}'] * (config.conv != AUTO)]
     over = '' if lane_map.mesh is None else f', lanes spread over {lane_map.devices} devices'
     return f'{", ".join(words)}{_CLIENTS}{client_map.describe()}{over}'
 

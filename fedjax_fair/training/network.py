@@ -7,7 +7,7 @@ import jax.extend.core as jex
 import jax.numpy as jnp
 
 from fedjax_fair import registry
-from fedjax_fair.core.client_map import device_memory
+from fedjax_fair.core.platform import current
 from fedjax_fair.core.tree import num_bytes
 from fedjax_fair.core.types import Array, Model, Task, Variables
 from fedjax_fair.data import Federation
@@ -68,7 +68,7 @@ def build_model(config: Config, federation: Federation, task: Task, lanes: int =
 def _check_memory(what: str, weights: int, lanes: int, largest: int) -> None:
     """Refuse what cannot run in the memory, whatever else is in it; ``largest`` is an array of one example."""
     times = f', {lanes} times at once,' if lanes > 1 else ''
-    check_room(max(LEAST_MODELS * weights * lanes, largest), f'{what}{times}', device_memory())
+    check_room(max(LEAST_MODELS * weights * lanes, largest), f'{what}{times}', current().memory)
 
 
 def _largest_array(jaxpr: jex.Jaxpr) -> int:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-import jax
 import numpy as np
 
 from fedjax_fair.core import Local
 from fedjax_fair.core.idle import IdlePart, idle_parts
-from fedjax_fair.core.platform import on_cpu
+from fedjax_fair.core.platform import current, on_cpu
 from fedjax_fair.core.types import Algorithm
 from fedjax_fair.data import Federation
 from fedjax_fair.data.problems import patients_of_several
@@ -56,7 +55,7 @@ def platform_notes(config: Config) -> tuple[str, ...]:
     """Where the promise of ``deterministic`` does not hold: CPU alone has kernels that never add in another order."""
     if not config.deterministic or on_cpu():
         return ()
-    where = f'kernels of {jax.default_backend()} may still round in another way'
+    where = f'kernels of {current().name} may still round in another way'
     return (f'deterministic: sums over clients have a fixed order, but {where}; equal bytes are not promised here',)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import partial, wraps
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from fedjax_fair.core import client_map
-from fedjax_fair.core.platform import on_cpu
+from fedjax_fair.core.platform import Platform, made_for, on_cpu
 from fedjax_fair.core.types import Algorithm, Array, Cohort, FedState, PyTree, Tests, default_float
 from fedjax_fair.data.federation import Examples, cohort_of
 from fedjax_fair.data.samplers import Sampler, survivors
@@ -70,13 +70,14 @@ def make_program(
     lane_map: client_map.ClientMap = client_map.ClientMap(1),
     placement: jax.sharding.Sharding | None = None,
     start: Mapping[str, PyTree] = MappingProxyType({}),
+    platform: Platform | None = None,
 ) -> Program:
     """Compile an algorithm factory into programs over lanes.
 
     ``factory(hyper)`` builds the algorithm for one lane's (traced) hyper-parameters. How many rounds ``advance`` runs
     is an argument, not a constant: evaluations, checkpoints and progress never cause a second compilation. For the same
     reason states always stay where ``placement`` puts them. ``start`` are variables to begin with, in place of drawn
-    ones.
+    ones. Programs are made for a ``platform``, by default the machine.
     """
 
     def over_lanes(fn: Callable, shared: PyTree, lanes: PyTree) -> PyTree:
@@ -86,7 +87,6 @@ def make_program(
         out = client_map.map_clients(fitted, lambda shared, lane: fn(shared, *lane), shared, padded)
         return jax.tree.map(lambda leaf: leaf[:count], out)
 
-    @partial(jax.jit, static_argnums=2, out_shardings=placement, compiler_options=_quick_to_compile())
     def init(lanes: Lane, start: PyTree, rows: int | None) -> FedState:
         return jax.vmap(lambda lane: factory(lane.hyper).init(key_of(lane.seed, INIT), start, rows))(lanes)
 
@@ -109,11 +109,12 @@ def make_program(
     ):
         return with_data(partial(_evaluate, factory, kinds, keep), tests, data, (lanes, states))
 
+    drawn = jax.jit(_for(platform, init), static_argnums=2, out_shardings=placement, compiler_options=_quick(platform))
     return Program(
-        lambda lanes, rows=None: init(lanes, dict(start), rows),
-        lambda lanes: init.eval_shape(lanes, dict(start), None),
-        jax.jit(advance, donate_argnums=1, out_shardings=(placement, None)),
-        jax.jit(evaluate, static_argnames=('kinds', 'keep')),
+        lambda lanes, rows=None: drawn(lanes, dict(start), rows),
+        lambda lanes: drawn.eval_shape(lanes, dict(start), None),
+        jax.jit(_for(platform, advance), donate_argnums=1, out_shardings=(placement, None)),
+        jax.jit(_for(platform, evaluate), static_argnames=('kinds', 'keep')),
         jax.jit(partial(_sample, sampler)),
         horizon,
     )
@@ -129,9 +130,21 @@ def _sample(sampler: Sampler, lanes: Lane, rounds: Array) -> Array:
     return jax.lax.map(lambda round: one(lanes.seed, round), rounds)
 
 
-def _quick_to_compile() -> dict[str, str] | None:
+def _for(platform: Platform | None, fn: Callable) -> Callable:
+    """A function that is traced for a platform wherever it is traced."""
+
+    @wraps(fn)
+    def traced(*args, **kwargs):
+        with made_for(platform):
+            return fn(*args, **kwargs)
+
+    return traced
+
+
+def _quick(platform: Platform | None) -> dict[str, str] | None:
     """On CPU, little optimisation for what runs once: drawing every parameter compiles slower than it runs."""
-    return {'xla_backend_optimization_level': '1'} if on_cpu() else None
+    with made_for(platform):
+        return {'xla_backend_optimization_level': '1'} if on_cpu() else None
 
 
 def _cohort(algorithm: Algorithm, data: Examples | Streamed, ids: Array, mask: Array | None) -> Cohort:

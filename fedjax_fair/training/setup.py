@@ -14,6 +14,7 @@ from fedjax_fair.core import Local, build
 from fedjax_fair.core.client_map import ClientMap
 from fedjax_fair.core.evaluate import personalises
 from fedjax_fair.core.idle import IdlePart
+from fedjax_fair.core.platform import Platform, made_for
 from fedjax_fair.core.types import Algorithm, Model, Outliers, Task, default_float
 from fedjax_fair.data import Federation
 from fedjax_fair.data.augment import Augment, blends, make_augment
@@ -81,8 +82,15 @@ class Experiment:
         return dataclasses.replace(self, points=tuple(dict(point) for point in points), lanes=lanes)
 
 
-def prepare(config: Config, points: Sequence[Mapping[str, float]] = ({},)) -> Experiment:
-    """Check the settings, load the data and build the (not yet compiled) programs."""
+def prepare(
+    config: Config, points: Sequence[Mapping[str, float]] = ({},), platform: Platform | None = None
+) -> Experiment:
+    """Check the settings, load the data and build the (not yet compiled) programs, for this machine or another one."""
+    with made_for(platform):
+        return _prepare(config, points, platform)
+
+
+def _prepare(config: Config, points: Sequence[Mapping[str, float]], platform: Platform | None) -> Experiment:
     config = checked(config)
     methods = make_methods(config.recipe, config.method_options)
     check_points(config, points)
@@ -113,7 +121,7 @@ def prepare(config: Config, points: Sequence[Mapping[str, float]] = ({},)) -> Ex
         model=model,
         task=task,
         algorithm=algorithm,
-        program=_program(config, factory, sampler, client_map, lane_map, start),
+        program=_program(config, factory, sampler, client_map, lane_map, start, platform),
         lanes=make_lanes(points, config.seeds),
         kinds=('global', 'deployed') if personalises(methods) else ('global',),
         idle=idle,
@@ -200,7 +208,13 @@ def _schedule(text: str) -> list[list[int]] | None:
 
 
 def _program(
-    config: Config, factory: Callable, sampler: Sampler, client_map: ClientMap, lane_map: ClientMap, start: Start
+    config: Config,
+    factory: Callable,
+    sampler: Sampler,
+    client_map: ClientMap,
+    lane_map: ClientMap,
+    start: Start,
+    platform: Platform | None,
 ) -> Program:
     steps = [config.eval_every, config.checkpoint_every or config.rounds, config.adapt_every or config.rounds]
     return make_program(
@@ -211,4 +225,5 @@ def _program(
         lane_map=lane_map,
         placement=placement(client_map, lane_map),
         start=start.variables,
+        platform=platform,
     )

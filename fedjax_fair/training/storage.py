@@ -8,6 +8,7 @@ from typing import NamedTuple
 import jax
 
 from fedjax_fair.core import client_map
+from fedjax_fair.core.platform import current
 from fedjax_fair.core.tree import num_bytes
 from fedjax_fair.core.types import Algorithm
 from fedjax_fair.data.federation import Federation
@@ -54,7 +55,7 @@ def choose_storage(
     row = jax.eval_shape(lambda key: algorithm.init(key, None, 1), jax.random.key(0)).clients
     row_bytes, serves = lanes * num_bytes(row) * federation.num_clients, algorithm.facts['serves']
     host = client_map.host_memory() or 2**60
-    limit = (client_map.device_memory() or host) // 4
+    limit = (current().memory or host) // 4
     partial = 2 * cohort <= federation.num_clients
     for_rows, for_examples = (None if word == AUTO else Place(word) for word in (rows, examples))
     if for_rows is None:

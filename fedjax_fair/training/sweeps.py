@@ -11,7 +11,7 @@ import numpy as np
 
 from fedjax_fair.core import client_map
 from fedjax_fair.core.evaluate import MODEL_KINDS, WITHOUT_TRAINING
-from fedjax_fair.core.platform import on_cpu
+from fedjax_fair.core.platform import current, on_cpu
 from fedjax_fair.core.tree import num_bytes
 from fedjax_fair.core.types import Algorithm, Array
 from fedjax_fair.data.federation import Federation
@@ -139,7 +139,7 @@ def lanes_that_fit(lane_bytes: int, memory: int) -> int:
 
 
 def _memory() -> int:
-    return client_map.device_memory() or client_map.host_memory() or 2**40
+    return current().memory or client_map.host_memory() or 2**40
 
 
 def _pieces(lanes: Lane, chunk: int | None) -> list[Lane]:

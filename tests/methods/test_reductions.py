@@ -8,6 +8,7 @@ from lab import FEDERATION, LOCAL, SIZES, algorithm, assert_close
 
 from fedjax_fair.core import Local, Model, Output, build
 from fedjax_fair.core.client_map import ClientMap
+from fedjax_fair.core.platform import machine, made_for
 from fedjax_fair.data.federation import Examples, cohort_of, index_table
 from fedjax_fair.methods import defaults, make_methods, resolve_hyper
 from fedjax_fair.methods.fednova import step_mass
@@ -174,15 +175,15 @@ def test_qffl_takes_smaller_steps_than_qfedavg_in_the_same_direction():
     assert 0 < ratio[0] < 1
 
 
-def test_a_constant_trip_count_changes_nothing(monkeypatch):
+def test_a_constant_trip_count_changes_nothing():
     """Accelerators are told the number of steps where all clients have the same."""
     data = tiny_federation((8, 8, 8))
     outcomes = []
     for backend in ('cpu', 'gpu'):
-        monkeypatch.setattr(jax, 'default_backend', lambda backend=backend: backend)
-        facts = {'sizes': data.sizes, 'example': data.x[0], 'local': LOCAL, 'client_map': ClientMap()}
-        run = build(tiny_mlp(), classification(3), [], **facts)
-        outcomes.append(run.round(run.init(jax.random.key(0)), data.cohort(range(3)), jax.random.key(1))[0])
+        with made_for(machine()._replace(name=backend)):
+            facts = {'sizes': data.sizes, 'example': data.x[0], 'local': LOCAL, 'client_map': ClientMap()}
+            run = build(tiny_mlp(), classification(3), [], **facts)
+            outcomes.append(run.round(run.init(jax.random.key(0)), data.cohort(range(3)), jax.random.key(1))[0])
     assert_close(*outcomes, 1e-6)
 
 

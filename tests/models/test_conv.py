@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from flax import linen as nn
 
+from fedjax_fair.core.platform import machine, made_for
 from fedjax_fair.models import conv as conv_lib
 from fedjax_fair.models.adapter import from_linen
 from fedjax_fair.models.conv import IMPLEMENTATIONS, Conv, conv2d, with_conv
@@ -176,9 +177,9 @@ def test_a_model_that_fails_leaves_no_setting_behind(monkeypatch):
     assert used(monkeypatch, layer, x)[0] == 'folded'
 
 
-def test_accelerators_use_the_native_convolution(monkeypatch):
-    monkeypatch.setattr(jax, 'default_backend', lambda: 'tpu')
-    assert conv_lib.choose((3, 3, 64, 64), (1, 1)) == 'exact'
+def test_accelerators_use_the_native_convolution():
+    with made_for(machine()._replace(name='tpu')):
+        assert conv_lib.choose((3, 3, 64, 64), (1, 1)) == 'exact'
 
 
 def test_thin_layers_are_folded_on_cpu():

@@ -6,6 +6,7 @@ import pytest
 from lab import assert_same_bytes
 from test_resume import interrupt
 
+from fedjax_fair.core.platform import machine, made_for
 from fedjax_fair.errors import UserError
 from fedjax_fair.training import Config, Interrupted, checked, devices, finished, prepare, run
 from fedjax_fair.training.notes import layout_notes
@@ -98,12 +99,12 @@ def test_clients_at_once_are_refused(settings, told):
     assert str(error.value) == told
 
 
-def test_one_cpu_device_is_not_enough(monkeypatch):
+def test_one_cpu_device_is_not_enough():
     """XLA compiles programs of one device in another way."""
-    monkeypatch.setattr(jax, 'local_device_count', lambda: 1)
-    assert devices.available_devices(Config()) == 1
-    with pytest.raises(UserError, match='deterministic needs 2 CPU devices, and JAX has 1; set jax_num_cpu_devices=2'):
-        devices.available_devices(Config(deterministic=True))
+    with made_for(machine()._replace(devices=machine().devices[:1])):
+        assert devices.available_devices(Config()) == 1
+        with pytest.raises(UserError, match='deterministic needs 2 CPU devices, and JAX has 1; set jax_num_cpu_dev'):
+            devices.available_devices(Config(deterministic=True))
 
 
 @pytest.mark.parametrize(
