@@ -6,12 +6,18 @@ import contextlib
 import errno
 import os
 import pathlib
+import secrets
 import shutil
 from collections.abc import Iterator
 
 from fedjax_fair.errors import UserError
 
 UNFINISHED = '.tmp'  # ends the name of a file that is being written
+DRAFTS = (
+    UNFINISHED,
+    f'.{"[0-9a-f]" * 8}{UNFINISHED}',
+)  # patterns of the endings; older versions had no number
+OPEN_FILES = ('/dev', '/dev/fd', '/proc/self/fd')  # folders whose files are not replaced, such as /dev/stdout
 VANISHED = 'NOT_FOUND'  # TensorStore's word for a file that was taken away while it wrote beside it
 OF_DISKS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.ESTALE, errno.ENOENT, errno.EACCES, errno.EPERM)
 
@@ -66,14 +72,14 @@ def in_words(size: float) -> str:
 
 @contextlib.contextmanager
 def published(path: str | os.PathLike) -> Iterator[pathlib.Path]:
-    """A name under which a file may be written; the file gets its own name once it is whole.
+    """A name under which a file may be written, of this writer alone; the file gets its own name once it is whole.
 
-    What was there before stays until then. A path that is no regular file, such as ``/dev/stdout``, is written as it
-    is.
+    What was there before stays until then. A link is replaced: one in a folder of somebody else leads nowhere. A path
+    that is no regular file, and one such as ``/dev/stdout``, is written as it is.
     """
     path = pathlib.Path(path)
-    ordinary = path.is_file() or not path.exists()
-    draft = path.with_name(path.name + UNFINISHED) if ordinary else path
+    ordinary = _may_be_replaced(path)
+    draft = path.with_name(f'{path.name}.{secrets.token_hex(4)}{UNFINISHED}') if ordinary else path
     try:
         yield draft
         if ordinary:
@@ -86,6 +92,16 @@ def published(path: str | os.PathLike) -> Iterator[pathlib.Path]:
         if isinstance(error, OSError):
             raise CannotWrite(path, error) from None
         raise
+
+
+def _may_be_replaced(path: pathlib.Path) -> bool:
+    return (path.is_file() or not path.exists()) and str(path.parent) not in OPEN_FILES
+
+
+def behind_links(path: str | os.PathLike) -> pathlib.Path:
+    """The file that a path named by the user leads to, which is written instead of the link."""
+    path = pathlib.Path(path)
+    return pathlib.Path(os.path.realpath(path)) if _may_be_replaced(path) else path
 
 
 def publish(path: str | os.PathLike, text: str | bytes | memoryview) -> None:

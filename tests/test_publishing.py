@@ -7,7 +7,7 @@ import pathlib
 import pytest
 
 from fedjax_fair import publishing
-from fedjax_fair.publishing import CannotWrite, free_bytes, make_folder, publish, published
+from fedjax_fair.publishing import CannotWrite, behind_links, free_bytes, make_folder, publish, published
 
 
 @pytest.fixture
@@ -59,6 +59,32 @@ def test_a_link_to_nothing_is_named(tmp_path):
     for place in (tmp_path / 'link', tmp_path / 'link' / 'below'):
         with pytest.raises(CannotWrite, match=r'link is a link to .*nowhere, which does not exist$'):
             make_folder(place)
+
+
+def test_two_writers_of_one_file_do_not_disturb_each_other(tmp_path):
+    path = tmp_path / 'report.html'
+    with published(path) as first:
+        first.write_text('first')
+        publish(path, 'second')
+        assert path.read_text() == 'second' and first.read_text() == 'first'
+    assert path.read_text() == 'first' and list(tmp_path.iterdir()) == [path]
+
+
+def test_a_link_is_written_through_where_the_user_names_it(tmp_path):
+    (tmp_path / 'link').symlink_to(tmp_path / 'file')
+    publish(behind_links(tmp_path / 'link'), 'new')
+    assert (tmp_path / 'link').is_symlink() and (tmp_path / 'file').read_text() == 'new'
+    publish(tmp_path / 'link', 'newer')  # in a folder of others
+    assert not (tmp_path / 'link').is_symlink() and (tmp_path / 'file').read_text() == 'new'
+    assert behind_links('/dev/stdout') == pathlib.Path('/dev/stdout')
+
+
+def test_an_open_file_is_written_as_it_is(tmp_path):
+    """What a shell has redirected, for example."""
+    with (tmp_path / 'file').open('w') as file:
+        publish(behind_links(f'/dev/fd/{file.fileno()}'), 'text')
+        assert os.fstat(file.fileno()).st_ino == (tmp_path / 'file').stat().st_ino
+    assert [path.name for path in tmp_path.iterdir()] == ['file'] and (tmp_path / 'file').read_text() == 'text'
 
 
 def test_pipes_and_devices_are_written_as_they_are():

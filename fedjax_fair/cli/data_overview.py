@@ -31,7 +31,7 @@ from fedjax_fair.data.sources.recognition import recognise
 from fedjax_fair.errors import DataError, UserError
 from fedjax_fair.escaping import visible
 from fedjax_fair.options import Option, options_of
-from fedjax_fair.publishing import refuse_root
+from fedjax_fair.publishing import behind_links, refuse_root
 from fedjax_fair.training import load_federation
 from fedjax_fair.training.checks import checked
 from fedjax_fair.viz.federations import contact_sheet, draw_partition, pool_sheet
@@ -79,7 +79,7 @@ def inspect(argument: str, values: flags.FlagValues) -> int:
     if pool.x.ndim == 4:
         out = _made(values.out or f'runs/inspect-{_file_name(spec)}.png')
         with _writing(out):
-            pool_sheet(pool, out)
+            pool_sheet(pool, behind_links(out))
         console.print(f'images: {out}')
     problems = find_problems(pool)
     _print_problems(console, problems)
@@ -120,11 +120,11 @@ def source_of(argument: str, known: Collection[str]) -> str:
 def _pictures(federation: Federation, base: pathlib.Path) -> list[pathlib.Path]:
     clients, images = (_made(f'{base}-{what}.png') for what in ('clients', 'images'))
     with _writing(clients):
-        draw_partition(federation, clients)
+        draw_partition(federation, behind_links(clients))
     if federation.x.ndim != 4 and federation.x.shape[1:] != (2,):
         return [clients]
     with _writing(images):
-        contact_sheet(federation, images)
+        contact_sheet(federation, behind_links(images))
     return [clients, images]
 
 

@@ -15,7 +15,7 @@ from fedjax_fair.cli.settings import MARGIN_FLAG, METRIC_FLAG
 from fedjax_fair.consoles import plain_console
 from fedjax_fair.errors import UserError
 from fedjax_fair.options import not_one_of
-from fedjax_fair.publishing import make_folder, publish, refuse_root
+from fedjax_fair.publishing import behind_links, make_folder, publish, refuse_root
 from fedjax_fair.report import (
     draw_report,
     frontier_text,
@@ -134,6 +134,6 @@ def verdict(values: flags.FlagValues, hyper: dict[str, str]) -> None:
     found = verdict_of(load_runs(values.runs), margin, metric)
     print(found.to_json() if values.json else found.text, end='' if values.json else '\n')
     if values.out is not None:
-        path = pathlib.Path(values.out)
+        path = behind_links(values.out)
         make_folder(path.parent)
         publish(path, found.to_json())

@@ -10,11 +10,11 @@ from fedjax_fair.escaping import as_html
 from fedjax_fair.foreign import check_files, check_room
 from fedjax_fair.report.pieces import DPI, image
 from fedjax_fair.report.table import Table
-from fedjax_fair.report.verdict_words import FEW_GROUPS, points
+from fedjax_fair.report.verdict_words import points
 from fedjax_fair.results import SUMMARY, Run, model_words, score_of
 from fedjax_fair.results.findings import Findings, findings
 from fedjax_fair.results.recalls import class_recalls
-from fedjax_fair.results.report_files import figure_file
+from fedjax_fair.results.report_files import FEW_GROUPS, figure_file
 from fedjax_fair.viz import fairness, figures, heatmaps, save
 from fedjax_fair.viz.forest import forest, is_drawn
 from fedjax_fair.viz.inline import svg

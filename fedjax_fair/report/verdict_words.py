@@ -8,6 +8,7 @@ from fedjax_fair.report.remarks import did_not_learn
 from fedjax_fair.results.comparison import DIVERGED
 from fedjax_fair.results.findings import Findings
 from fedjax_fair.results.measures import NO_SPREAD, ONE_SEED, TOO_FEW, Difference
+from fedjax_fair.results.report_files import FEW_GROUPS
 from fedjax_fair.stats.verdicts import (
     BETTER,
     IDENTICAL,
@@ -18,7 +19,6 @@ from fedjax_fair.stats.verdicts import (
 )
 
 NOT_LEARNED = 'did not learn'
-FEW_GROUPS = 3  # so many are named in the line of a recipe
 UP, DOWN = (BETTER, SLIGHTLY_BETTER), (WORSE, SLIGHTLY_WORSE)
 
 

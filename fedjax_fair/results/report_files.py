@@ -6,9 +6,14 @@ import json
 import pathlib
 import re
 
+from fedjax_fair.core.evaluate import MODEL_KINDS
+
 PAGE, TABLE = 'report.html', 'table.json'
 REPORT_FILES = (PAGE, TABLE, 'table.md', 'table.tex', 'table.csv', 'frontier.md', 'frontier.png', 'tuning.md')
-FIGURES = ('forest_*', 'plane', 'clients', 'clients_*', 'sites', 'classes', 'accuracy', 'loss')
+FEW_GROUPS = 3  # so many are named in the line of a recipe, and have a forest plot each
+FORESTS = ('forest_avg', 'forest_spread', *(f'forest_site{number}' for number in range(FEW_GROUPS + 1)))
+CLIENTS = ('clients', *(f'clients_{kind}' for kind in MODEL_KINDS))
+FIGURES = (*FORESTS, 'plane', *CLIENTS, 'sites', 'classes', 'accuracy', 'loss')
 
 
 def figure_file(scenario: str, figure: str) -> str:
@@ -21,8 +26,8 @@ def figure_file(scenario: str, figure: str) -> str:
     return f'{stem}_{figure}.png'
 
 
-def report_patterns(folder: pathlib.Path) -> list[str]:
-    """Patterns of all files of the report in a folder; its table names the scenarios."""
+def report_files(folder: pathlib.Path) -> list[str]:
+    """The names of all files of the report in a folder; its table names the scenarios."""
     try:
         scenarios = [str(one['scenario']) for one in json.loads((folder / TABLE).read_text())['scenarios']]
     except (OSError, ValueError, KeyError, TypeError):

@@ -16,10 +16,10 @@ from fedjax_fair.results import CONFIG, SUMMARY, holds_run
 from fedjax_fair.training.config import COMPUTE_OPTIONS, Config, text_of_options
 from fedjax_fair.training.output_files import (
     HERE,
-    NO_RESULTS,
     add_to_list,
     check_clear,
     clear,
+    is_result,
     is_resumable,
     read_list,
     write_list,
@@ -34,7 +34,7 @@ def check_out(out: pathlib.Path, *, resume: bool, overwrite: bool, runs: Sequenc
     if not is_writable_text(str(out)):
         raise UserError(f'`out`={out} is not text in UTF-8; name another `out`')
     try:
-        is_file, taken = out.is_file(), out.is_dir() and any(path.name not in NO_RESULTS for path in out.iterdir())
+        is_file, taken = out.is_file(), out.is_dir() and any(map(is_result, out.iterdir()))
     except OSError as error:
         raise UserError(f'`out`={out} cannot be read: {reason(error, out)}') from None
     if is_file:

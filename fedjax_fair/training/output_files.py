@@ -7,6 +7,7 @@ run is recognised by its config.json, and several runs only where the same comma
 from __future__ import annotations
 
 import contextlib
+import fnmatch
 import pathlib
 import re
 import shutil
@@ -15,10 +16,11 @@ from collections.abc import Iterator, Sequence
 from fedjax_fair.core.evaluate import MODEL_KINDS
 from fedjax_fair.data import records
 from fedjax_fair.errors import UserError
+from fedjax_fair.publishing import DRAFTS
 from fedjax_fair.results import CONFIG, HISTORY, SUMMARY, SWEEP, TUNING, holds_run, write_json
 from fedjax_fair.results.files import read_json
 from fedjax_fair.results.prediction_file import file_name
-from fedjax_fair.results.report_files import report_patterns
+from fedjax_fair.results.report_files import report_files
 from fedjax_fair.results.runs import begun_runs
 from fedjax_fair.training import checkpoint, prediction_log, profile
 from fedjax_fair.training.writer_lock import CLAIM, LOCK, refuse_if_written
@@ -26,27 +28,38 @@ from fedjax_fair.viz.overlays import OVERLAYS
 
 LIST = '.fedjax_fair.json'
 HERE = '.'  # in a list: the folder itself has the files of a run
-NO_RESULTS = (LIST, f'{LIST}.tmp', LOCK, CLAIM, 'lost+found')  # a folder with these alone is empty
 
+_LISTS = (LIST, *(LIST + draft for draft in DRAFTS))
+_NO_RESULTS = (*_LISTS, LOCK, CLAIM, 'lost+found')
 _NAMES = (CONFIG, HISTORY, SUMMARY, SWEEP, OVERLAYS, *{file_name(kind) for kind in MODEL_KINDS})
 DRAFT_OF_EXAMPLES = f'.examples.{"[a-z0-9_]" * 8}'  # a folder that a killed process left
-RUN_FILES = (*_NAMES, *(f'{name}.tmp' for name in _NAMES), DRAFT_OF_EXAMPLES)
+RUN_FILES = (*_NAMES, *(name + draft for name in _NAMES for draft in DRAFTS), DRAFT_OF_EXAMPLES)
 _STEP = rf'(\d+|{checkpoint.DAMAGED}\d+(-again)*)'
 _BY_ORBAX = (  # files and folders in a checkpoint, at any depth
     r'_CHECKPOINT_METADATA|_METADATA|_sharding|_strings\.json|array_metadatas|checkpoint|commit_success\.txt|d|'
     r'default|descriptor(\.pbtxt)?|manifest\.ocdbt|metadata|ocdbt\.process_\d+|process_\d+|state|tallies|[0-9a-f]{32}'
 )
 _UNFINISHED = r'(\.orbax-checkpoint-tmp(-\d+)?|\.__lock|\.tmp)?'
+_DRAFT = '(' + '|'.join(draft.replace('.', r'\.') for draft in DRAFTS) + ')'
 _EXAMPLES = '|'.join(map(re.escape, (records.DATA, records.LAYOUT)))
 _KINDS = '|'.join(MODEL_KINDS)
 RUN_FOLDERS = {  # with the paths of all that lies in them, however deep
-    checkpoint.FOLDER: rf'{_STEP}{_UNFINISHED}(/({_BY_ORBAX}){_UNFINISHED})*|history-\d+\.jsonl(\.tmp)?',
+    checkpoint.FOLDER: rf'{_STEP}{_UNFINISHED}(/({_BY_ORBAX}){_UNFINISHED})*|history-\d+\.jsonl{_DRAFT}?',
     checkpoint.ROWS: rf'({_STEP}|unfinished)(/\d+\.npy)?',
-    prediction_log.FOLDER: rf'({_KINDS})-\d+\.npz(\.tmp)?',
+    prediction_log.FOLDER: rf'({_KINDS})-\d+\.npz{_DRAFT}?',
     profile.FOLDER: r'plugins(/profile(/\d{4}(_\d\d){5}(/[^/]+\.(pb|json\.gz))?)?)?',
     'examples': _EXAMPLES,
     'rows': r'\d+\.npy',
 }
+
+
+def is_result(path: pathlib.Path) -> bool:
+    """Whether a folder with this file is not empty."""
+    return not _is_one_of(path, _NO_RESULTS)
+
+
+def _is_one_of(path: pathlib.Path, patterns: Sequence[str]) -> bool:
+    return any(fnmatch.fnmatchcase(path.name, pattern) for pattern in patterns)
 
 
 def read_list(folder: pathlib.Path) -> list[str] | None:
@@ -62,7 +75,7 @@ def read_list(folder: pathlib.Path) -> list[str] | None:
 
 def _is_inside(run: str) -> bool:
     path = pathlib.PurePath(run)
-    return not path.is_absolute() and '..' not in path.parts
+    return run == HERE or (bool(path.parts) and not path.is_absolute() and '..' not in path.parts)
 
 
 def write_list(folder: pathlib.Path, runs: Sequence[str]) -> None:
@@ -147,8 +160,9 @@ def _paths(folder: pathlib.Path, is_run: bool) -> Iterator[pathlib.Path]:
     """What our commands wrote into one folder."""
     if is_run:
         yield from _run_paths(folder)
-    for pattern in (*report_patterns(folder), TUNING, f'{TUNING}.tmp'):
-        yield from folder.glob(pattern)
+    for name in (*report_files(folder), TUNING):
+        for ending in ('', *DRAFTS):
+            yield from folder.glob(name + ending)
 
 
 def _run_paths(folder: pathlib.Path) -> Iterator[pathlib.Path]:
@@ -184,8 +198,9 @@ def _delete(path: pathlib.Path) -> None:
 def _leave(folder: pathlib.Path, out: pathlib.Path) -> None:
     """Remove an empty folder, and those around it up to ``out``; one with other files keeps its list."""
     with contextlib.suppress(OSError):
-        if all(path.name in (LIST, f'{LIST}.tmp') for path in folder.iterdir()):
-            (folder / LIST).unlink(missing_ok=True)
+        left = list(folder.iterdir())
+        for path in left if all(_is_one_of(path, _LISTS) for path in left) else ():
+            path.unlink()
         while folder != out:
             folder.rmdir()
             folder = folder.parent

@@ -154,7 +154,8 @@ def test_tables_and_verdicts_may_be_about_another_score(compared, command):
 def test_verdict_is_one_paragraph_or_json(compared, command, tmp_path):
     out, _ = compared
     runs = [str(out / name) for name in ('fedprox', 'fedavg')]
-    found = command('verdict', *runs, '--margin=2', f'--out={tmp_path / "verdict.json"}')
+    (tmp_path / 'link.json').symlink_to('verdict.json')
+    found = command('verdict', *runs, '--margin=2', f'--out={tmp_path / "link.json"}')
     assert found.code == 0 and found.out.count('\n') == 1 and found.out.startswith('fedprox: ')
     record = json.loads(command('verdict', '--json', '--margin', '2', *runs).out)
     assert record['text'] == found.out.strip() and record['margin'] == 2

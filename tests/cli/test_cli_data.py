@@ -190,6 +190,15 @@ def test_a_picture_that_cannot_be_written(hospitals, monkeypatch, capsys, words)
     assert code == 2 and 'cannot be written: No space left on device' in error and error.count('\n') == 1
 
 
+@pytest.mark.parametrize('words', [['inspect', '--out=a.png'], ['partition', '--out=a.json']])
+def test_out_may_be_a_link(hospitals, monkeypatch, capsys, words):
+    name, out = words
+    link = pathlib.Path(out.removeprefix('--out='))
+    link.symlink_to('elsewhere')
+    code, _, _ = leave(monkeypatch, capsys, name, f'npz:{hospitals[0]}', out)
+    assert not code and link.is_symlink() and pathlib.Path('elsewhere').is_file()
+
+
 @pytest.mark.parametrize('words', [['inspect', '--out={file}/a.png'], ['partition', '--out={file}/p.json']])
 def test_out_below_a_file(hospitals, monkeypatch, capsys, words):
     name, out = words

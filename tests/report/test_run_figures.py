@@ -10,6 +10,7 @@ from fedjax_fair import report, results
 from fedjax_fair.report.pictures import drawn
 from fedjax_fair.results.findings import findings
 from fedjax_fair.results.recalls import class_recalls
+from fedjax_fair.results.report_files import FIGURES
 from fedjax_fair.viz import figures, heatmaps, save, style
 
 
@@ -19,6 +20,13 @@ def load(*paths):
 
 def legend(figure):
     return [text.get_text() for found in figure.legends for text in found.get_texts()]
+
+
+def test_all_figures_are_named_in_the_closed_list(make_run):
+    """`overwrite` deletes these names alone."""
+    options = {'groups': ('north', 'south', 'west'), 'clients': 6, 'images': 40, 'personal': True}
+    names = [name for name, _, _ in drawn(findings(load(*(make_run(name, **options) for name in ('one', 'two')))))]
+    assert {'forest_spread', 'forest_site3', 'clients_global'} <= set(names) <= set(FIGURES)
 
 
 def test_accuracy_has_a_panel_per_domain_and_a_line_per_run(make_run):

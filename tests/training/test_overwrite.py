@@ -95,8 +95,9 @@ def test_other_files_in_the_folders_of_a_run_are_refused(tmp_path, name):
 
 def test_only_the_exact_names_of_drafts_are_deleted(tmp_path):
     begun(tmp_path)
-    mine = {'predictions_of_mine.tmp', '.examples.backup/data', '.examples.txt'}
-    for name in (*mine, 'predictions.npz.tmp', '.examples.x7_abcde/examples/layout.json'):
+    mine = {'predictions_of_mine.tmp', 'config.json.copy0001.tmp', '.examples.backup/data', '.examples.txt'}
+    drafts = {'predictions.npz.tmp', 'config.json.0f1e2d3c.tmp', 'checkpoints/history-0.jsonl.0f1e2d3c.tmp'}
+    for name in (*mine, *drafts, '.examples.x7_abcde/examples/layout.json'):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text('')
     overwrite(tmp_path)
@@ -144,7 +145,10 @@ def test_a_link_in_a_run_folder_goes_and_its_target_stays(tmp_path):
     assert files(out) == set() and not (out / 'rows').is_symlink()
 
 
-@pytest.mark.parametrize('text', ['{"runs": ["../other"]}', '{"runs": ["/other"]}', '[]', '{"runs": 3}', 'x'])
+@pytest.mark.parametrize(
+    'text',
+    ['{"runs": ["../other"]}', '{"runs": ["/other"]}', '[]', '{"runs": 3}', 'x', '{"runs": ["./"]}', '{"runs": [""]}'],
+)
 def test_a_list_that_leads_out_of_the_folder_is_refused(tmp_path, text):
     out = begun(tmp_path / 'out')
     begun(tmp_path / 'other')
@@ -165,10 +169,12 @@ def test_a_comparison_is_overwritten_and_all_else_stays(tmp_path):
     begun(tmp_path / 'handmade')
     for name in ('thesis.tex', 'fedavg/notes.txt', 'table.json', 'table.csv', 'report.html', 'frontier.md'):
         (tmp_path / name).write_text('{"scenarios": [{"scenario": "npz:a b"}]}')
-    for name in ('npz_a_b_forest_avg.png', 'npz_a_b_loss.png', 'npz_a_b_mine.png', 'b_loss.png'):
+    reported = {f'npz_a_b_{name}.png' for name in ('forest_avg', 'forest_site3', 'clients_adapted', 'loss')}
+    mine = {f'npz_a_b_{name}.png' for name in ('mine', 'forest_paper', 'forest_site4', 'clients_paper')}
+    for name in (*reported, *mine, 'b_loss.png', 'report.html.0123abcd.tmp', 'report.html.tmp', 'report.html.mine.tmp'):
         (tmp_path / name).write_text('')
     overwrite(tmp_path, runs=['fedavg', 'fedprox'])
-    kept = {'thesis.tex', 'npz_a_b_mine.png', 'b_loss.png', 'fedavg/notes.txt'}
+    kept = {'thesis.tex', *mine, 'b_loss.png', 'report.html.mine.tmp', 'fedavg/notes.txt'}
     assert files(tmp_path) == kept | {'handmade/config.json', 'handmade/metrics.jsonl'}
     assert read_list(tmp_path) == [] and not (tmp_path / 'frontier').exists() and not (tmp_path / 'scaffold').exists()
     check_out(tmp_path / 'fedavg', resume=False, overwrite=True)  # the run may begin beside the notes
@@ -308,6 +314,7 @@ def test_what_a_run_set_aside_is_overwritten_too(tmp_path):
 
 def test_a_mistake_after_the_list_was_written_leaves_the_folder_free(tmp_path):
     make_out(tmp_path, resume=False)
+    (tmp_path / f'{LIST}.0f1e2d3c.tmp').write_text('')  # of a writer that was killed
     check_out(tmp_path, resume=False, overwrite=False)
 
 

@@ -22,7 +22,7 @@ from fedjax_fair.data.pool import Pool
 from fedjax_fair.errors import UserError
 from fedjax_fair.escaping import visible
 from fedjax_fair.foreign import json_of, text_of
-from fedjax_fair.publishing import CannotWrite, publish
+from fedjax_fair.publishing import CannotWrite, behind_links, publish
 
 FORMAT, VERSION = 'fedjax-fair partition', 2
 
@@ -46,7 +46,7 @@ def write_partition(path: str | os.PathLike, partition: Partition, scenario: str
     fields = {name: _plain(value) for name, value in partition._asdict().items() if value is not None}
     lines = (f'{json.dumps(name)}:{_compact(value)}' for name, value in (about | fields).items())
     try:
-        publish(path, '{\n' + ',\n'.join(lines) + '\n}\n')
+        publish(behind_links(path), '{\n' + ',\n'.join(lines) + '\n}\n')
     except CannotWrite as error:
         raise UserError(f'`out`={path} cannot be written: {error.reason}') from None
 
