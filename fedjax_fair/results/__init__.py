@@ -22,6 +22,7 @@ from fedjax_fair.results.evaluations import (
     mean_score,
     repair_finished,
     series,
+    validation_scores,
 )
 from fedjax_fair.results.facts import (
     DIRTY,
@@ -99,6 +100,7 @@ __all__ = [
     'summary',
     'tuning',
     'unit_name',
+    'validation_scores',
     'versions',
     'with_former_score',
     'write_config',

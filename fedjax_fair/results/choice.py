@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -32,15 +33,15 @@ def write_sweep(folder: Folder, points: Sequence[Mapping[str, float]], summaries
 def chosen_point(validation: Sequence[dict[str, Any] | None]) -> int | None:
     """The point with the best mean validation score over seeds, the first of equals; None where it is unknown.
 
-    A point whose model diverged has no score, and is not chosen.
+    A point whose model diverged has no score, None or NaN, and is not chosen.
 
     >>> chosen_point([{'mean': 0.5}, {'mean': 0.7}, {'mean': 0.7}]), chosen_point([{'mean': 0.5}, None])
     (1, None)
-    >>> chosen_point([{'mean': None}, {'mean': 0.7}])
-    1
+    >>> chosen_point([{'mean': None}, {'mean': 0.7}]), chosen_point([{'mean': math.nan}, {'mean': 0.7}])
+    (1, 1)
     """
     means = [score['mean'] for score in validation if score is not None]
-    scored = [place for place, mean in enumerate(means) if mean is not None]
+    scored = [place for place, mean in enumerate(means) if mean is not None and math.isfinite(mean)]
     if not scored or len(means) < len(validation):
         return None
     return max(scored, key=lambda place: means[place])

@@ -161,14 +161,22 @@ def evaluation_line(
     """
     line: Line = {'round': round, 'seed': seed, 'train_loss': loss if np.isfinite(loss) else None}
     if validation is not None:
-        lost = diverged(validation).any()  # the mean of the others would pass for that of all
-        scores = np.full(len(validation[score]), np.nan) if lost else np.asarray(validation[score], np.float64)
+        scores = validation_scores(validation, score)
         line['validation'] = mean_score(scores)
         line['validation_worst'] = worst_score(scores, federation.groups, federation.group_of)
     for kind, values in metrics.items():
         own = MODEL_KINDS[kind].own
         line[kind] = summarise(values, federation.tests.test_of, federation.groups, federation.group_of, own, score)
     return line
+
+
+def validation_scores(metrics: Mapping[str, np.ndarray], score: str) -> np.ndarray:
+    """The scores of clients on their validation sets; nobody has one if a model diverged.
+
+    The mean of the others would pass for that of all.
+    """
+    scores = np.asarray(metrics[score], np.float64)
+    return np.full_like(scores, np.nan) if diverged(metrics).any() else scores
 
 
 def mean_score(scores: np.ndarray) -> float | None:

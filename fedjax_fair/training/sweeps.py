@@ -19,7 +19,7 @@ from fedjax_fair.data.samplers import Sampler, make_sampler
 from fedjax_fair.errors import UserError
 from fedjax_fair.metrics import summarise
 from fedjax_fair.options import not_one_of
-from fedjax_fair.results import chosen_point, mean_score
+from fedjax_fair.results import chosen_point, mean_score, validation_scores
 from fedjax_fair.training.grid import grid_points
 from fedjax_fair.training.program import Lane, Program, make_lanes, make_program
 
@@ -157,14 +157,18 @@ def _run(program: Program, lanes: Lane, federation: Federation, stops: Sequence[
     states, done, summaries = program.init(lanes), 0, []
     for stop in stops:
         states, _ = program.advance(lanes, states, data, jnp.asarray(stop - done, jnp.int32))
-        metrics = jax.device_get(program.evaluate(lanes, states, tests, None, kinds=(kind,)))[kind]
-        count, done = lanes.seed.shape[0], stop
-        one = ({k: v[lane] for k, v in metrics.items()} for lane in range(count))
-        summaries.append([_summary(values, federation, kind, score) for values in one])
+        found, done = _by_lane(program.evaluate(lanes, states, tests, None, kinds=(kind,))[kind]), stop
+        summaries.append([_summary(values, federation, kind, score) for values in found])
         if validation is not None:
-            found = jax.device_get(program.evaluate(lanes, states, validation, None, kinds=(kind,)))[kind][score]
-            summaries[-1] = [s | {'validation': mean_score(own)} for s, own in zip(summaries[-1], found, strict=True)]
+            validated = _by_lane(program.evaluate(lanes, states, validation, None, kinds=(kind,))[kind])
+            means = (mean_score(validation_scores(values, score)) for values in validated)
+            summaries[-1] = [s | {'validation': mean} for s, mean in zip(summaries[-1], means, strict=True)]
     return {name: np.array([[one[name] for one in line] for line in summaries], np.float64) for name in summaries[0][0]}
+
+
+def _by_lane(metrics: Mapping[str, Array]) -> list[dict[str, np.ndarray]]:
+    fetched = jax.device_get(metrics)
+    return [{name: value[lane] for name, value in fetched.items()} for lane in range(len(fetched['count']))]
 
 
 def _summary(values: Mapping[str, np.ndarray], federation: Federation, kind: str, score: str):

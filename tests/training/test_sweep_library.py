@@ -13,6 +13,7 @@ from fedjax_fair.data.federation import cohort_of
 from fedjax_fair.data.samplers import uniform
 from fedjax_fair.methods import make_methods
 from fedjax_fair.metrics import classification, summarise
+from fedjax_fair.results import mean_score, validation_scores
 from fedjax_fair.testing import tiny_federation, tiny_mlp
 from fedjax_fair.training import sweep
 from fedjax_fair.training.program import ORDER, SAMPLE, key_of
@@ -93,6 +94,17 @@ def test_validation_data_choose_a_point():
     np.testing.assert_allclose(swept.metrics['validation'], scores, rtol=1e-6)  # every client has a test set here
     assert swept.chosen == int(scores[:, 0].argmax())
     assert found()[0].chosen is None
+
+
+def test_a_point_that_diverged_is_not_chosen():
+    """Nor does it have a validation score where one client alone is lost."""
+    data = dataclasses.replace(DATA, validation=DATA.tests)
+    swept = sweep(fedprox, {'mu': [0.0], 'lr': [1e30, 0.3]}, (0,), federation=data, rounds=3)
+    assert np.isnan(swept.metrics['validation'][0]) and swept.chosen == 1
+    metrics = {'accuracy': np.array([np.nan, 0.9]), 'loss': np.array([np.inf, 0.2]), 'count': np.array([5, 5])}
+    assert mean_score(validation_scores(metrics, 'accuracy')) is None
+    metrics['count'] = np.array([0, 5])  # who has no validation set lost nothing
+    assert mean_score(validation_scores(metrics, 'accuracy')) == 0.9
 
 
 def test_a_sampler_of_ones_own_is_used():
