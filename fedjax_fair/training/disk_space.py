@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from fedjax_fair.training.setup import Experiment
 
 BYTES_OF_LINE, BYTES_OF_NUMBER = 1500, 20  # of metrics.jsonl: the numbers of a kind of model, and one of each client
-
-
 BYTES_BESIDE_ARRAYS = 100_000  # of a checkpoint: Orbax's 15 small files in 8 folders, each a block of 4 kB
 
 
@@ -38,9 +36,8 @@ def space_of(experiment: Experiment, checkpoint: int, predictions: int) -> Space
     config, files = experiment.config, len(experiment.points) * len(experiment.kinds)
     lines = len(evaluation_rounds(config)) * len(config.seeds)
     line = BYTES_OF_LINE + BYTES_OF_NUMBER * experiment.federation.num_clients
-    return Space(
-        checkpoint, files * (2 * lines * line + 2 * predictions)
-    )  # with a copy; in parts, and then in one file
+    histories = 2 * lines * line  # each beside its copy
+    return Space(checkpoint, files * (histories + 2 * predictions))  # predictions of each evaluation, then of all
 
 
 def check_space(out: pathlib.Path, space: Space, checkpoints: bool) -> str:
@@ -61,6 +58,10 @@ def check_space(out: pathlib.Path, space: Space, checkpoints: bool) -> str:
 
 
 def _held(out: pathlib.Path) -> int:
-    """What the checkpoints of a run that is resumed hold already; they will make room for new ones."""
-    files = (path for name in (FOLDER, ROWS) for path in (out / name).rglob('*'))
+    """What the checkpoints of a run that is resumed hold already; they will make room for new ones.
+
+    Damaged ones, which were set aside, stay.
+    """
+    numbered = (path for name in (FOLDER, ROWS) for path in (out / name).glob('*') if path.name.isdecimal())
+    files = (path for folder in numbered for path in folder.rglob('*'))
     return sum(path.stat().st_size for path in files if path.is_file())

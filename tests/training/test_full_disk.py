@@ -214,8 +214,10 @@ def test_a_run_is_told_that_the_disk_may_become_full(tmp_path, monkeypatch):
     full = f'{tmp_path} may become full: the run will need about 1.2 kB and 1 kB are free'
     assert check_space(tmp_path, Space(350, 150), True) == full
     assert check_space(tmp_path, Space(350, 150), False) == ''
-    (tmp_path / 'checkpoints').mkdir()
-    (tmp_path / 'checkpoints' / 'numbers').write_bytes(bytes(300))  # of a run that is resumed
+    for folder in ('checkpoints/damaged-4', 'checkpoints/4'):  # of a run that is resumed: the first one stays
+        assert check_space(tmp_path, Space(350, 150), True) == full
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / 'numbers').write_bytes(bytes(300))
     assert check_space(tmp_path, Space(350, 150), True) == ''
     with pytest.raises(
         UserError, match=r'a checkpoint needs 1\.1 kB and 1 kB are free; make room, or .* checkpoint_every=0$'
