@@ -96,19 +96,15 @@ def build(
     optimizer = owner.server_opt if owner is not None else server_opt or optax.scale(-1.0)
     facts |= {'client_map': client_map.describe(), 'stacked': needs_stack(spec.methods)} | _facts_of(spec.methods)
 
-    def init(rng: Array, start: dict | None = None, rows: int | None = None) -> FedState:
-        count = spec.run.num_clients if rows is None else rows
-        return replicate(client_map, _init(spec, optimizer, rng, start or {}, count))
-
     return Algorithm(
-        init=init,
+        init=lambda rng, start=None, rows=None: replicate(client_map, _init(spec, optimizer, rng, start, rows)),
         round=lambda state, cohort, rng: _round(spec, client_map, optimizer, state, cohort, rng),
         evaluate=make_evaluate(spec, client_map),
         predict=lambda state, x: predict(spec, state, x),
         measure=lambda state, cohort, fn, *more: _measure(spec, client_map, state, cohort, fn, more),
         run=spec.run,
         facts=facts,
-        passes=lambda label: count_passes(spec, lambda: _init(spec, optimizer, jax.random.key(0), {}, 1), label),
+        passes=lambda label: count_passes(spec, lambda: _init(spec, optimizer, jax.random.key(0), rows=1), label),
     )
 
 
@@ -177,9 +173,16 @@ def _setting(spec: Spec, shapes: PyTree) -> Setting:
     return Setting(spec.run, shapes, spec.local, steps[where])
 
 
-def _init(spec: Spec, optimizer: optax.GradientTransformation, rng: Array, start: dict, rows: int) -> FedState:
+def _init(
+    spec: Spec,
+    optimizer: optax.GradientTransformation,
+    rng: Array,
+    start: dict | None = None,
+    rows: int | None = None,
+) -> FedState:
+    rows = spec.run.num_clients if rows is None else rows
     example = spec.preprocess(jnp.asarray(spec.run.example)[None])
-    variables = tree.replaced(spec.model.init(rng, example), start)
+    variables = tree.replaced(spec.model.init(rng, example), start or {})
     servers, clients = server.initial_entries(spec.methods, variables, spec.run, rows)
     if spec.local.keep_optimizer:
         fresh = make_optimizer(spec.local, spec.run.lr(jnp.zeros((), jnp.int32))).init(variables['params'])
