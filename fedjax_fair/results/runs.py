@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import pathlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -208,14 +209,25 @@ def load_runs(folders: Iterable[Folder]) -> list[Run]:
 
 def labelled(runs: Sequence[Run]) -> list[Run]:
     """The runs with labels that differ within a scenario, as far as models and directories differ."""
-    runs = list(runs)
-    for name in ('model', 'directory'):
-        extra = [run.summary['model'] if name == 'model' else visible(run.path.resolve().name) for run in runs]
-        known: dict[tuple[str, str], set[str]] = {}
-        for run, more in zip(runs, extra, strict=True):
-            known.setdefault((run.scenario, run.label), set()).add(more)
-        runs = [
-            dataclasses.replace(run, label=f'{run.label} ({more})') if len(known[run.scenario, run.label]) > 1 else run
-            for run, more in zip(runs, extra, strict=True)
-        ]
-    return runs
+    with_models = _told_apart(runs, lambda alike: [run.summary['model'] for run in alike])
+    return _told_apart(with_models, _directories)
+
+
+def _told_apart(runs: Sequence[Run], names_of: Callable[[list[Run]], list[str]]) -> list[Run]:
+    """The runs; labels that are equal within a scenario are extended by names, if these differ."""
+    alike: dict[tuple[str, str], list[int]] = {}
+    for place, run in enumerate(runs):
+        alike.setdefault((run.scenario, run.label), []).append(place)
+    found = list(runs)
+    for (_, label), places in alike.items():
+        names = names_of([runs[place] for place in places])
+        for place, name in zip(places, names, strict=True) if len(set(names)) > 1 else ():
+            found[place] = dataclasses.replace(runs[place], label=f'{label} ({name})')
+    return found
+
+
+def _directories(runs: Sequence[Run]) -> list[str]:
+    """The names of their directories, with as many of those around them as tell all of them apart."""
+    paths = [run.path.resolve() for run in runs]
+    deep = next(n for n in itertools.count(1) if len({path.parts[-n:] for path in paths}) == len(set(paths)))
+    return [visible(pathlib.PurePath(*path.parts[-deep:]).as_posix()) for path in paths]

@@ -145,8 +145,7 @@ def _compared_place(found: Findings | None, run: Run) -> int | None:
     """The place of a run among those that are compared; several data seeds have other clients each."""
     if found is None or found.comparison is None or len(run.units) > 1:
         return None
-    labels = [found.runs[place].label for place in found.places]
-    return labels.index(run.label) if run.label in labels else None
+    return next((number for number, place in enumerate(found.places) if found.runs[place] is run), None)
 
 
 def _client_row(

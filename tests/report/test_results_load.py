@@ -69,6 +69,15 @@ def test_labels_tell_runs_apart(make_run):
     assert labels == ['fedavg (mlp)', 'fedavg (cnn) (two)', 'fedavg (cnn) (three)', 'afl', 'fedavg']
 
 
+def test_labels_of_equal_directories_have_those_around_them(make_run, tmp_path):
+    paths = [make_run('fedavg', directory=f'{above}/fedavg') for above in ('a', 'b', 'c/b')]
+    labels = [run.label for run in results.load_runs(paths[:2])]
+    assert labels == ['fedavg (a/fedavg)', 'fedavg (b/fedavg)']
+    twice = [run.label for run in results.load_runs([*paths, paths[0]])]  # the same run cannot be told from itself
+    around = [f'{tmp_path.name}/a', f'{tmp_path.name}/b', 'c/b', f'{tmp_path.name}/a']
+    assert twice == [f'fedavg ({above}/fedavg)' for above in around]
+
+
 def test_labels_leave_out_a_model_that_all_runs_share(make_run):
     paths = [make_run('fedprox', directory=f'fedprox.mu={mu}', config_changes={'mu': mu}) for mu in (0, 1)]
     assert [run.label for run in results.load_runs(paths)] == ['fedprox (fedprox.mu=0)', 'fedprox (fedprox.mu=1)']

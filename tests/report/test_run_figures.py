@@ -1,5 +1,6 @@
 """Figures show the numbers of the runs, for every shape of run."""
 
+import dataclasses
 import subprocess
 import sys
 
@@ -11,7 +12,7 @@ from fedjax_fair.report.pictures import drawn
 from fedjax_fair.results.findings import findings
 from fedjax_fair.results.recalls import class_recalls
 from fedjax_fair.results.report_files import FIGURES
-from fedjax_fair.viz import figures, heatmaps, save, style
+from fedjax_fair.viz import fairness, figures, heatmaps, save, style
 
 
 def load(*paths):
@@ -75,6 +76,20 @@ def test_distribution_shows_runs_that_have_the_kind(make_run):
     runs = load(make_run('fedavg'), make_run('ditto', personal=True))
     figure = report.client_distribution(runs, 'deployed')
     assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ['ditto']
+
+
+def test_bars_of_clients_are_those_of_their_run(make_run):
+    """Also where somebody gave two runs the same label."""
+    options = {'clients': 8, 'images': 20}
+    runs = [
+        dataclasses.replace(run, label='same')
+        for run in load(make_run('one', **options), make_run('two', level=0.6, **options))
+    ]
+    found = findings(runs)
+    errors = 100 * np.sqrt(found.comparison.clients.sample.variances.mean(1))
+    assert not np.allclose(*errors)
+    for run, own in zip(runs, errors, strict=True):
+        np.testing.assert_allclose(fairness.client_errors(found, run, 8), own)
 
 
 def test_bars_of_clients_are_the_errors_of_their_tests(make_run):
