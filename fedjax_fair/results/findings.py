@@ -113,7 +113,7 @@ def findings(runs: Sequence[Run], baseline: int = 0, margin: float = MARGIN, met
     """
     kept, reasons = [_kept(run) for run in runs], [''] * len(runs)
     metric = None if all(run.score == metric for run in runs) else metric
-    if metric is not None:
+    if metric is not None and any(one != DIVERGED for one in kept):
         check_metric([one for one in kept if isinstance(one, Predictions)], metric)
     for place, run in enumerate(runs):
         reasons[place] = _reason(run, kept[place], runs[baseline], kept[baseline], metric)

@@ -82,6 +82,17 @@ def test_a_metric_that_was_not_kept_is_refused_with_the_choices(pair, make_run):
         table_of(make_run('old'), metric='balanced_accuracy')
 
 
+def test_runs_that_all_diverged_are_shown(pair):
+    """They have no numbers of any score; that none was kept is not the reason."""
+    for path in pair:
+        record = json.loads((path / 'summary.json').read_text())
+        record['global']['loss'] = {'mean': None, 'std': None}
+        (path / 'summary.json').write_text(json.dumps(record))
+    table = table_of(*pair, metric='balanced_accuracy')
+    assert report.to_markdown(table).count('diverged') >= 2 and table.found.reasons == ('diverged', 'diverged')
+    assert all(row.cells[0].value is None for row in table.rows)
+
+
 def test_a_run_without_predictions_has_no_numbers_of_another_metric(pair, make_run):
     table = table_of(*pair, make_run('old', seeds=3, clients=8), metric='balanced_accuracy')
     assert table.rows[2].cells[0].value is None and 'old: undecided (no predictions)' in report.to_markdown(table)
