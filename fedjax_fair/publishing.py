@@ -19,6 +19,7 @@ DRAFTS = (
 )  # patterns of the endings; older versions had no number
 OPEN_FILES = ('/dev', '/dev/fd', '/proc/self/fd')  # folders whose files are not replaced, such as /dev/stdout
 VANISHED = 'NOT_FOUND'  # TensorStore's word for a file that was taken away while it wrote beside it
+OF_LIBRARIES = (ValueError, RuntimeError)  # what TensorStore and the threads of Orbax raise, whatever has failed
 OF_DISKS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.ESTALE, errno.ENOENT, errno.EACCES, errno.EPERM)
 
 
@@ -135,13 +136,16 @@ def to_disk(path: pathlib.Path) -> None:
 def disk_error(error: Exception, folder: str | os.PathLike, needed: int = 0) -> OSError | None:
     """The error of a disk that is full, read-only or gone behind an error of a library; None where it is no such thing.
 
-    Libraries in other languages name it in their message, or not at all.
+    Libraries in other languages name it in their message, or not at all. A bug is no error of a disk: there are types
+    of errors that these libraries do not raise for one.
     """
     if isinstance(error, OSError) and error.errno is not None:
         return error
     for number in OF_DISKS:
         if os.strerror(number) in str(error):
             return OSError(number, os.strerror(number))
+    if type(error) not in (OSError, *OF_LIBRARIES):
+        return None
     if VANISHED in str(error) or not pathlib.Path(folder).exists():
         return OSError(errno.ENOENT, 'the folder is gone')
     free = free_bytes(folder)

@@ -126,6 +126,11 @@ def test_a_library_that_does_not_say_why_is_asked_for_room(tmp_path, monkeypatch
     assert disk_error(made_again, tmp_path).errno == errno.ENOENT
 
 
+@pytest.mark.parametrize('bug', [TypeError('?'), KeyError('?'), AttributeError('?'), NotImplementedError('?')])
+def test_a_bug_is_never_asked_for_room(tmp_path, bug):
+    assert disk_error(bug, tmp_path, needed=10**18) is None and disk_error(bug, tmp_path / 'gone') is None
+
+
 # --- runs ------------------------------------------------------------------------------------------------------------
 
 
