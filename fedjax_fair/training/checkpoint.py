@@ -35,7 +35,7 @@ FOLDER, ROWS = 'checkpoints', 'checkpointed_rows'
 CHECKPOINTS_KEPT = 2
 CHECKSUMS = 'checksums'  # in the tallies of a checkpoint
 OLDER_TALLIES = {'seconds', 'compile_seconds', 'sums'}  # of a checkpoint without checksums; it may also hold loads
-DAMAGED = 'damaged-'  # begins the name of a checkpoint that is set aside: for Orbax it is none
+DAMAGED = 'damaged-'  # begins the name of a checkpoint that is set aside; Orbax ignores such folders
 FORMER_NAMES = {'keep_local_models': 'local_models'}  # what older checkpoints call the rows of a method
 
 Found = TypeVar('Found')
@@ -48,6 +48,10 @@ def history_copy(run_dir: pathlib.Path, number: int) -> pathlib.Path:
 
 class Damaged(UserError):
     """A checkpoint that cannot be read, or does not hold what was saved."""
+
+
+class OtherArrays(Damaged):
+    """A checkpoint with other arrays than the states of this run: other code or settings made it, or it is damaged."""
 
 
 class Checkpoints:
@@ -109,7 +113,7 @@ class Checkpoints:
                 self._set_aside(damaged, round)
                 return found
         whys = '; '.join(error.message for error in damaged.values())
-        raise UserError(f'no checkpoint is whole: {whys}; nothing was deleted; start again with `overwrite`')
+        raise UserError(f'no checkpoint can be used: {whys}; nothing was deleted; start again with `overwrite`')
 
     def _newest(self, damaged: Mapping[int, Damaged]) -> int | None:
         """The newest round that is not known as damaged; on a shared disk others may see it later than the first."""
@@ -127,30 +131,40 @@ class Checkpoints:
             raise
         except Exception as error:  # whatever Orbax stumbles over
             why = ' '.join(str(error).split())[:120] or type(error).__name__
-            raise Damaged(f'the checkpoint {self._folder / str(round)} is damaged ({why})') from error
+            kind, what = Damaged, 'is damaged'
+            if isinstance(error, OtherArrays):
+                kind, what = OtherArrays, 'was made by other code or settings'
+            raise kind(f'the checkpoint {self._folder / str(round)} {what} ({why})') from error
         tallies.pop(CHECKSUMS, None)
         return FedState(**_renamed(parts, {old: new for new, old in former.items()})), tallies
 
     def _read(self, round: int, like: FedState) -> tuple[dict[str, Any], dict[str, Any], dict[str, str]]:
         """The parts of the state and the tallies as they were saved, and former names that the parts have.
 
-        Orbax's handlers wait for no other process, as its manager would, also for one that could not read its piece.
+        Orbax's manager would wait for all processes, also for one that could not read its piece. Its handlers wait for
+        none. They give None, or values of another type, where ``like`` has other arrays: this is looked at before.
         """
         import orbax.checkpoint as ocp
         from etils import epath
 
         keep_orbax_quiet()
-        parts, files = like._asdict(), self._rows / str(round)
-        rows = {'clients': _read_rows(files, parts.pop('clients'))} if files.exists() else {}
-        former = self._former_names(round, parts.get('clients', {}))
-        shapes = jax.tree.map(ocp.utils.to_shape_dtype_struct, _renamed(parts, former))
-        step = epath.Path(self._folder / str(round))
+        parts, files, step = like._asdict(), self._rows / str(round), epath.Path(self._folder / str(round))
         with (
             contextlib.closing(ocp.StandardCheckpointHandler()) as arrays,
             contextlib.closing(ocp.JsonCheckpointHandler()) as json,
         ):
+            tallies = json.restore(step / 'tallies', args=ocp.args.JsonRestore())
+            there = arrays.metadata(step / 'state').tree
+            former = _former_names(parts['clients'], there.get('clients', {}))
+            parts = _renamed(parts, former)
+            wanted = _described(parts)
+            names = tallies.get(CHECKSUMS, wanted).keys() - {'tallies'}
+            _check_arrays({name: wanted.get(name, 'an array') for name in names}, wanted)
+            rows = {'clients': _read_rows(files, parts.pop('clients'))} if files.exists() else {}
+            _check_arrays(_described({**there, **rows}), wanted)
+            shapes = jax.tree.map(ocp.utils.to_shape_dtype_struct, parts)
             saved = arrays.restore(step / 'state', args=ocp.args.StandardRestore(shapes))
-            return saved | rows, json.restore(step / 'tallies', args=ocp.args.JsonRestore()), former
+            return saved | rows, tallies, former
 
     def _set_aside(self, damaged: Mapping[int, Damaged], whole: int) -> None:
         """Keep damaged checkpoints under other names, so that the run may save these rounds again."""
@@ -166,16 +180,6 @@ class Checkpoints:
         with self._writing():
             for folder in filter(pathlib.Path.exists, (self._folder / str(round), self._rows / str(round))):
                 folder.rename(_unused(folder.with_name(f'{DAMAGED}{round}')))
-
-    def _former_names(self, round: int, clients: dict[str, Any]) -> dict[str, str]:
-        """The former names that a checkpoint has, by the names of today."""
-        import orbax.checkpoint as ocp
-
-        if FORMER_NAMES.keys().isdisjoint(clients):
-            return {}
-        with ocp.StandardCheckpointer() as reader:
-            saved = reader.metadata(self._folder / str(round) / 'state').item_metadata['clients']
-        return {new: old for new, old in FORMER_NAMES.items() if new in clients and old in saved}
 
     def _forget_rows(self) -> None:
         """Remove the row files of checkpoints that were deleted or never finished."""
@@ -238,6 +242,24 @@ def _check(parts: dict[str, Any], tallies: dict[str, Any]) -> None:
             raise Damaged('its checksums are lost')
     elif (name := checksums.difference(tallies[CHECKSUMS], _checksums(parts, rest))) is not None:
         raise Damaged(f'{name} is not what was saved')
+
+
+def _former_names(clients: Mapping[str, Any], saved: Mapping[str, Any]) -> dict[str, str]:
+    """The former names that a checkpoint has, by the names of today."""
+    return {new: old for new, old in FORMER_NAMES.items() if new in clients and old in saved}
+
+
+def _described(tree: PyTree) -> dict[str, str]:
+    """Type and shape of every array by its path, whatever the containers are."""
+    leaves = jax.tree_util.tree_leaves_with_path(tree)
+    named = ((jax.tree_util.keystr(path, simple=True, separator='/'), leaf) for path, leaf in leaves)
+    return {name: f'{leaf.dtype}{list(leaf.shape)}' for name, leaf in named}
+
+
+def _check_arrays(saved: Mapping[str, str], wanted: Mapping[str, str]) -> None:
+    """Refuse a checkpoint with other arrays."""
+    if (name := checksums.difference(saved, wanted)) is not None:
+        raise OtherArrays(f'{name}: {saved.get(name, "nothing")} there, {wanted.get(name, "nothing")} here')
 
 
 def _by_all(work: Callable[[], Found]) -> Found:

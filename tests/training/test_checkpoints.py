@@ -167,10 +167,47 @@ def test_where_none_is_whole_nothing_is_deleted(saved, tmp_path):
         path.write_text('{"seconds": 0}')
     before = files_of(copy)
     with pytest.raises(
-        UserError, match=r'^no checkpoint is whole: .*4 is damaged .*2 is damaged .* start again'
+        UserError, match=r'^no checkpoint can be used: .*4 is damaged .*2 is damaged .* start again'
     ) as told:
         restored(copy, place)
     assert '\n' not in str(told.value) and files_of(copy) == before
+
+
+OTHERS = {  # parts of the state that a run of other code or settings has, and what is told about them
+    'one more': (lambda like: {'server': {'drift': like.seen}}, 'server/drift: nothing there, int32'),
+    'one less': (lambda like: {'variables': {}}, r'variables/params/bias: .* there, nothing here'),
+    'another shape': (lambda like: {'seen': like.seen[:, :2]}, r'seen: int32\[1, 3\] there, int32\[1, 2\] here'),
+    'another type': (
+        lambda like: {'seen': like.seen.astype(jnp.float32)},
+        r'seen: int32\[1, 3\] there, float32\[1, 3\] here',
+    ),
+    'other rows': (lambda like: {'clients': {'ditto': like.clients['scaffold']}}, 'clients/ditto: nothing there'),
+    'more rows': (lambda like: {'clients': {**like.clients, 'a': like.clients['scaffold']}}, 'clients/a: nothing'),
+    'shorter rows': (lambda like: {'clients': {'scaffold': like.clients['scaffold'][..., :9]}}, 'clients/scaffold: '),
+}
+
+
+@pytest.mark.parametrize('other', OTHERS)
+def test_a_checkpoint_of_other_code_or_settings_is_refused(saved, tmp_path, other):
+    """Orbax would give None for an array that it has not saved, and values of another type."""
+    folder, place = saved
+    copy = copied(folder, tmp_path / 'copy')
+    before, (change, why) = files_of(copy), OTHERS[other]
+    store, like = Checkpoints(copy), state(0, place)
+    with pytest.raises(UserError, match=rf'4 was made by other code or settings \({why}.*; start again') as told:
+        store.restore(like._replace(**change(like)))
+    assert 'damaged' not in str(told.value) and files_of(copy) == before
+    store.close()
+
+
+def test_a_server_entry_that_was_none_is_no_array(tmp_path):
+    store = Checkpoints(tmp_path)
+    like = state(0, ON_DEVICE)
+    store.save(1, like._replace(server={'track_drift': None}), {})
+    with pytest.raises(Damaged, match=r'other code or settings \(server/track_drift: nothing there, float32\[1\] here'):
+        store.read(1, like._replace(server={'track_drift': jnp.zeros(1)}))
+    assert store.read(1, like._replace(server={'track_drift': None}))[0].server == {'track_drift': None}
+    store.close()
 
 
 @pytest.mark.parametrize('more', [{}, {'loads': [0.5]}])
