@@ -154,7 +154,7 @@ def _global(
         lambda leaf: leaf[: sets * count].reshape(sets, count * size, *leaf.shape[2:])[:, :width], records
     )
     metrics = jax.vmap(spec.task.metrics)(records, jnp.asarray(tests.y), jnp.asarray(tests.mask))
-    return _without_meaningless(spec, metrics) | _kept(records, keep)
+    return _without_diverged(spec, metrics) | _kept(records, keep)
 
 
 def _kept(records: dict[str, Array], keep: tuple[str, ...]) -> dict[str, Array]:
@@ -169,10 +169,10 @@ def _set_metrics(
     batches, (_, _, width) = _in_batches(spec, chosen)
     records = jax.lax.map(lambda batch: _records(spec, ctx, variables, *batch), batches)
     records = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[:width], records)
-    return _without_meaningless(spec, spec.task.metrics(records, chosen[1], chosen[2])) | _kept(records, keep)
+    return _without_diverged(spec, spec.task.metrics(records, chosen[1], chosen[2])) | _kept(records, keep)
 
 
-def _without_meaningless(spec: Spec, metrics: dict[str, Array]) -> dict[str, Array]:
+def _without_diverged(spec: Spec, metrics: dict[str, Array]) -> dict[str, Array]:
     """The metrics of test sets, of which a model that has diverged has none.
 
     It has if its mean loss is not finite or absurd, see :class:`~fedjax_fair.core.types.Task`. Then its loss is

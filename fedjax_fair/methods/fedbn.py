@@ -98,8 +98,9 @@ def adabn() -> list[Method]:
 
     Training is not changed. Whoever takes part runs the model that it receives once over its training set
     (:meth:`Context.statistics <fedjax_fair.core.method.Context.statistics>`) and keeps the statistics as its row. What
-    it deploys is that received model with them, so it is older than the global model by one aggregation. Who was absent
-    from the last round has the statistics of the last model that it received.
+    it deploys is that received model with them, so it is older than the global model by one aggregation. A client that
+    was absent from the last round deploys the same parameters as all others, with older statistics: those of the last
+    model that it received.
 
     Reference: Li et al., Revisiting Batch Normalization for Practical Domain Adaptation, arXiv 1603.04779, 2016.
     """

@@ -60,10 +60,10 @@ def summarise(
         if groups:
             values = result[f'group_{name}'] = fairness.group_means(values, group_of, len(groups))
         result[name] = fairness.mean(values)
-    lost = diverged(own)
-    if not per_client:  # a model that is lost on one test set predicts nothing on the others either
-        lost = np.full_like(lost, lost.any())
-    return _json(_without_lost(result, lost, groups, group_of))
+    has_diverged = diverged(own)
+    if not per_client:  # a model that diverged on one test set predicts nothing on the others either
+        has_diverged = np.full_like(has_diverged, has_diverged.any())
+    return _json(_without_diverged(result, has_diverged, groups, group_of))
 
 
 def diverged(per_set: Mapping[str, Any]) -> np.ndarray:
@@ -76,16 +76,16 @@ def diverged(per_set: Mapping[str, Any]) -> np.ndarray:
     return tested & ~np.isfinite(per_set['loss']) if 'loss' in per_set else np.zeros_like(tested)
 
 
-def _without_lost(result: Summary, lost: np.ndarray, groups: Sequence[str], group_of) -> Summary:
-    """A summary without the numbers of clients whose models are ``lost``, and of groups that have such clients.
+def _without_diverged(result: Summary, has_diverged: np.ndarray, groups: Sequence[str], group_of) -> Summary:
+    """A summary without the numbers of clients whose models diverged, and of groups that have such clients.
 
     There are no statistics then: those over the other clients would pass for those over all.
     """
-    if not lost.any():
+    if not has_diverged.any():
         return result
-    whole = [not lost[np.asarray(group_of) == group].any() for group in range(len(groups))]
+    whole = [not has_diverged[np.asarray(group_of) == group].any() for group in range(len(groups))]
     for name, values in _lists(result).items():
-        result[name] = np.where(~lost if name.startswith('client_') else whole, values, math.nan)
+        result[name] = np.where(~has_diverged if name.startswith('client_') else whole, values, math.nan)
     return _without_statistics(result)
 
 

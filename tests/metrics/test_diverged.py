@@ -29,7 +29,7 @@ def metrics_of(name, scale):
     right = jax.nn.one_hot(y, 2) if name != 'multilabel' else 2.0 * y.astype(jnp.float32) - 1.0
     logits = right.at[0].multiply(-scale)
     metrics = task.metrics(task.record(logits, y), y, jnp.array([True, True, True, False]))
-    return task, jax.tree.map(np.asarray, evaluate._without_meaningless(types.SimpleNamespace(task=task), metrics))
+    return task, jax.tree.map(np.asarray, evaluate._without_diverged(types.SimpleNamespace(task=task), metrics))
 
 
 @pytest.mark.parametrize('name', LABELS)
@@ -53,9 +53,9 @@ def test_the_bound_belongs_to_the_task():
     task = make_task('classification', 2)._replace(absurd_loss=float('inf'))
     spec = types.SimpleNamespace(task=task)
     metrics = {'accuracy': jnp.ones(3), 'loss': jnp.array([1e30, jnp.inf, jnp.nan]), 'count': jnp.array([4, 4, 0])}
-    assert np.array_equal(evaluate._without_meaningless(spec, metrics)['accuracy'], [1, np.nan, 1], equal_nan=True)
+    assert np.array_equal(evaluate._without_diverged(spec, metrics)['accuracy'], [1, np.nan, 1], equal_nan=True)
     without = {'accuracy': jnp.ones(3), 'count': jnp.array([4, 4, 0])}
-    assert evaluate._without_meaningless(spec, without) is without
+    assert evaluate._without_diverged(spec, without) is without
 
 
 ONE_LOST = {'accuracy': [0.9, 1.0, 0.8], 'loss': [0.2, np.inf, 0.4], 'auc_ovo': [0.9, 0.9, 0.9], 'count': [10, 10, 10]}
