@@ -30,11 +30,19 @@ LOST = ': bring the file back, or start again with `overwrite`'
 class History:
     """metrics.jsonl of a run that goes on: lines are appended as evaluations happen."""
 
-    def __init__(self, folder: Folder, upto: int = 0, seal: Seal | None = None, copy: pathlib.Path | None = None):
+    def __init__(
+        self,
+        folder: Folder,
+        upto: int = 0,
+        seal: Seal | None = None,
+        copy: pathlib.Path | None = None,
+        written: bool = True,
+    ):
         """Keep the lines of rounds up to ``upto`` and drop what a stopped run wrote after its checkpoint.
 
         ``seal`` is that of the checkpoint of round ``upto``: a file that has changed since is repaired from its
-        ``copy``, and ``note`` says so. Checkpoints of older versions have none.
+        ``copy``, and ``note`` says so. Checkpoints of older versions have none. Where another process of the same run
+        writes the files, they are not ``written`` here.
         """
         path = pathlib.Path(folder) / HISTORY
         self.note = ''
@@ -44,7 +52,7 @@ class History:
         else:
             content, self.note = _sealed_or_repaired(path, upto, seal, copy)
             self.lines = [modern_kinds(json.loads(line)) for line in content.splitlines()]
-        self._file, self._copy_path = Journal(path, content), copy
+        self._file, self._copy_path = Journal(path, content, written), copy if written else None
         self._copy: Journal | None = None
         self._uncopied = [content]
 

@@ -15,16 +15,21 @@ Seal = dict[str, int]  # as JSON holds it
 
 
 class Journal:
-    """An append-only file."""
+    """An append-only file; one that is not ``written`` here only counts what another process writes there."""
 
-    def __init__(self, path: pathlib.Path, content: bytes = b''):
+    def __init__(self, path: pathlib.Path, content: bytes = b'', written: bool = True):
         """Begin with ``content``; a file that holds anything else or more is replaced."""
-        self.path, self._length, self._checksum = path, len(content), zlib.crc32(content)
-        if _read(path) != content:
+        self.path, self._length, self._checksum, self._written = path, len(content), zlib.crc32(content), written
+        if written and _read(path) != content:
             publish(path, content)
 
     def append(self, text: bytes) -> None:
         """Add to the end; a file that somebody else has changed is refused."""
+        if self._written:
+            self._write(text)
+        self._length, self._checksum = self._length + len(text), zlib.crc32(text, self._checksum)
+
+    def _write(self, text: bytes) -> None:
         try:
             with self.path.open('r+b') as file:
                 if file.seek(0, 2) != self._length:
@@ -32,12 +37,12 @@ class Journal:
                 file.write(text)
         except OSError as error:
             raise CannotWrite(self.path, error) from None
-        self._length, self._checksum = self._length + len(text), zlib.crc32(text, self._checksum)
 
     def sealed(self) -> Seal:
         """Length and checksum of all that was written; a checkpoint that holds them must not be older than the file."""
         try:
-            to_disk(self.path)
+            if self._written:
+                to_disk(self.path)
         except OSError as error:
             raise CannotWrite(self.path, error) from None
         return {'bytes': self._length, 'checksum': self._checksum}

@@ -18,7 +18,7 @@ from fedjax_fair.core.evaluate import KEPT
 from fedjax_fair.core.types import Array, FedState
 from fedjax_fair.errors import UserError
 from fedjax_fair.interruption import Interrupted, StopFlag
-from fedjax_fair.publishing import CannotWrite, in_words, make_folder
+from fedjax_fair.publishing import CannotWrite, in_words
 from fedjax_fair.training import devices, finished_run, output, profile
 from fedjax_fair.training.checkpoint import FOLDER, Checkpoints, history_copy
 from fedjax_fair.training.checks import checked
@@ -27,9 +27,10 @@ from fedjax_fair.training.config import Config
 from fedjax_fair.training.disk_space import bytes_of_checkpoint, check_space, space_of
 from fedjax_fair.training.network import model_name
 from fedjax_fair.training.notes import layout_notes
-from fedjax_fair.training.prediction_log import PredictionLog, plan, popped
+from fedjax_fair.training.prediction_log import NOTHING, PredictionLog, plan, popped
 from fedjax_fair.training.progress import Display, fairness_note
 from fedjax_fair.training.setup import Experiment, prepare
+from fedjax_fair.training.writer_lock import is_writer
 from fedjax_fair.viz.overlays import draw_overlays
 
 SEALS = 'seals'  # in the tallies of a checkpoint: lengths and checksums of the files that the run had written
@@ -93,7 +94,7 @@ class _Runner:
         self.model = model_name(self.config, experiment.federation)
         self.passes = experiment.algorithm.passes(np.asarray(experiment.federation.y[0]))
         self.facts = results.federation_facts(experiment.federation, experiment.task.score) | dict(facts)
-        self.done, self.quiet, self.traced = 0, quiet, traced
+        self.done, self.quiet, self.traced, self.writes = 0, quiet, traced, is_writer()
         self.tallies: dict[str, Any] = {'seconds': 0.0, 'compile_seconds': 0.0, 'sums': {}}
         self.evaluators: dict[str, Any] = {}
         self.supply: Supply = Streaming(experiment, out) if experiment.storage.streams else Resident(experiment)
@@ -106,15 +107,11 @@ class _Runner:
         before = self.tallies.get('layouts', [])
         self.warnings = layout_notes(before, experiment.layout, self.config.deterministic)
         self.tallies['layouts'] = [*before, *[experiment.layout] * (experiment.layout not in before[-1:])]
-        facts = {'layout': experiment.layout, **facts}
-        for folder, point in zip(folders, experiment.points, strict=True):
-            make_folder(folder)
-            if not (folder / results.CONFIG).exists():
-                config, files = self.config.at(point), output.plugin_files(self.config)
-                results.write_config(folder, config.recorded(self.model), experiment.notes, files, facts)
+        if self.writes:
+            output.write_settings(experiment, self.model, folders, facts)
         seals = self.tallies.pop(SEALS, [{}] * len(folders))  # checkpoints of older versions have none
         self.histories = [
-            results.History(folder, self.done, seal.get('history'), history_copy(out, number))
+            results.History(folder, self.done, seal.get('history'), history_copy(out, number), self.writes)
             for number, (folder, seal) in enumerate(zip(folders, seals, strict=True))
         ]
         for history in self.histories:
@@ -122,7 +119,7 @@ class _Runner:
         about = (self.config, experiment.federation, experiment.task)
         self.plan = plan(*about, experiment.kinds)
         self.kept = [
-            PredictionLog(folder, self.plan, *about, self.done, seal.get('examples'))
+            PredictionLog(folder, self.plan if self.writes else NOTHING, *about, self.done, seal.get('examples'))
             for folder, seal in zip(folders, seals, strict=True)
         ]
 
@@ -201,6 +198,9 @@ class _Runner:
 
     @contextlib.contextmanager
     def _traced(self, display: Display):
+        if not self.writes:
+            yield
+            return
         with profile.traced(self.out) as folder:
             yield
         display.say(f'trace of one round in {folder}; its longest operations:')
@@ -323,23 +323,25 @@ class _Runner:
 
     def _finish(self) -> list[dict[str, Any]]:
         """Write what is reported; summaries come last, since a run that has its summary is finished."""
-        x, count, summaries = self.experiment, len(self.config.seeds), []
-        work = (self.passes, x.algorithm.facts['local'].batch_size, devices.cores())
-        runs = zip(self.folders, x.points, self.histories, self.kept, strict=True)
+        experiment, count, summaries = self.experiment, len(self.config.seeds), []
+        work = (self.passes, experiment.algorithm.facts['local'].batch_size, devices.cores())
+        runs = zip(self.folders, experiment.points, self.histories, self.kept, strict=True)
         for number, (folder, point, history, kept) in enumerate(runs):
             lanes = slice(number * count, (number + 1) * count)
-            costs = results.costs(self.tallies, lanes, self.config.rounds, *work)
-            costs |= {'predictions_bytes': kept.join((*x.kinds, 'adapted'), history)}
-            costs |= {'never_sampled': results.never_sampled(np.asarray(self.states.seen)[lanes])}
+            facts = results.costs(self.tallies, lanes, self.config.rounds, *work)
+            facts |= {'predictions_bytes': kept.join((*experiment.kinds, 'adapted'), history)}
+            facts |= {'never_sampled': results.never_sampled(np.asarray(self.states.seen)[lanes])}
+            facts |= {'headline': experiment.headline, 'score_about': experiment.task.about}
             state = jax.tree.map(lambda leaf, lane=lanes.start: leaf[lane], self.states)
-            drawn = {} if x.is_trial else draw_overlays(x.federation, self._classes, state, folder)
-            idle = [part._asdict() for part in x.idle[number]]
-            chosen = {'headline': x.headline, 'score_about': x.task.about, 'pictures': drawn, 'remarks': idle}
-            about = (self.config.at(point).recorded(self.model), x.federation, history, x.task.score)
-            chosen |= {'history': history.seal()}
-            summaries.append(results.make_summary(*about, {**costs, **chosen, **self.facts}))
-        if self.folders != [self.out] and not x.is_trial:
-            results.write_sweep(self.out, x.points, summaries)
+            drawing = (experiment.federation, self._classes, state, folder if self.writes else None)
+            facts |= {'pictures': {} if experiment.is_trial else draw_overlays(*drawing)}
+            facts |= {'remarks': [part._asdict() for part in experiment.idle[number]], 'history': history.seal()}
+            about = (self.config.at(point).recorded(self.model), experiment.federation, history, experiment.task.score)
+            summaries.append(results.make_summary(*about, {**facts, **self.facts}))
+        if not self.writes:
+            return summaries
+        if self.folders != [self.out] and not experiment.is_trial:
+            results.write_sweep(self.out, experiment.points, summaries)
         for folder, summary in zip(self.folders, summaries, strict=True):
             results.write_summary(folder, summary)
         for kept in self.kept:  # until now a run that goes on may need them again

@@ -6,12 +6,13 @@ import contextlib
 import dataclasses
 import pathlib
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from fedjax_fair import plugins, results
 from fedjax_fair.errors import UserError
 from fedjax_fair.foreign import is_writable_text
 from fedjax_fair.options import AUTO
-from fedjax_fair.publishing import reason
+from fedjax_fair.publishing import make_folder, reason
 from fedjax_fair.results import CONFIG, SUMMARY, holds_run
 from fedjax_fair.training.config import COMPUTE_OPTIONS, Config, text_of_options
 from fedjax_fair.training.output_files import (
@@ -25,6 +26,9 @@ from fedjax_fair.training.output_files import (
     write_list,
 )
 from fedjax_fair.training.writer_lock import held_above, is_writer, writing
+
+if TYPE_CHECKING:
+    from fedjax_fair.training.setup import Experiment
 
 
 def check_out(out: pathlib.Path, *, resume: bool, overwrite: bool, runs: Sequence[str] = (HERE,)) -> None:
@@ -79,6 +83,17 @@ def make_out(out: pathlib.Path, *, resume: bool, runs: Sequence[str] = (HERE,)) 
             write_list(out, begun)
     except OSError as error:
         raise UserError(f'`out`={out} cannot be written: {reason(error, out)}') from None
+
+
+def write_settings(
+    experiment: Experiment, model: str, folders: Sequence[pathlib.Path], facts: Mapping[str, str]
+) -> None:
+    """config.json of every point that has none; ``facts`` stand beside the settings."""
+    config, more = experiment.config, {'layout': experiment.layout, **facts}
+    for folder, point in zip(folders, experiment.points, strict=True):
+        make_folder(folder)
+        if not (folder / CONFIG).exists():
+            results.write_config(folder, config.at(point).recorded(model), experiment.notes, plugin_files(config), more)
 
 
 def resumed(config: Config, folder: pathlib.Path) -> Config:

@@ -42,6 +42,9 @@ class Plan(NamedTuple):
     bytes: int = 0
 
 
+NOTHING = Plan((), (), '')
+
+
 def evaluation_rounds(config: Config) -> list[int]:
     """The rounds after which a run is evaluated.
 
@@ -55,7 +58,7 @@ def evaluation_rounds(config: Config) -> list[int]:
 def plan(config: Config, federation: Federation, task: Task, kinds: Sequence[str]) -> Plan:
     """What a run keeps of its test examples; nothing where its settings, its task or the size say so."""
     if not config.keep_predictions or not task.kept:
-        return Plan((), (), '')
+        return NOTHING
     best = SELECTIONS[config.select]
     rounds = None if best else tuple(reported(evaluation_rounds(config), config.last_k))
     lengths = federation.tests.mask.sum(1)
@@ -107,12 +110,16 @@ class PredictionLog:
         upto: int,
         checksums: Mapping[str, int] | None = None,
     ):
-        """Keep what was written up to a round; a file whose checksum has changed since the checkpoint is not used."""
+        """Keep what was written up to a round; a file whose checksum has changed since the checkpoint is not used.
+
+        With nothing planned the folder is left alone: this process may be another than that which writes.
+        """
         self.folder, self.plan, self.config, self.federation, self.task = folder, plan, config, federation, task
         self.parts, self.note = folder / FOLDER, ''
-        found = {path: zlib.crc32(path.read_bytes()) for path in filter(_is_part, self.parts.glob('*.npz'))}
+        files = filter(_is_part, self.parts.glob('*.npz')) if plan.records else ()
+        found = {path: zlib.crc32(path.read_bytes()) for path in files}
         known = {path.name: checksum for path, checksum in found.items() if _round_of(path) <= upto}
-        sealed = known if checksums is None else checksums  # older versions have no seals
+        sealed = known if checksums is None or not plan.records else checksums  # older versions have no seals
         self._checksums = {name: checksum for name, checksum in known.items() if sealed.get(name) == checksum}
         for path in found:
             if path.name not in self._checksums:  # a stopped run wrote it after its checkpoint, or it was changed

@@ -21,10 +21,11 @@ ABOUT = 'test images with the outlines of the truth (white) and of the predictio
 SETS, IMAGES = 8, 4  # at most this many test sets, and images of each
 
 
-def draw_overlays(federation: Federation, predict, state: FedState, folder: pathlib.Path) -> dict[str, str]:
+def draw_overlays(federation: Federation, predict, state: FedState, folder: pathlib.Path | None) -> dict[str, str]:
     """Write ``overlays.png``, a row per test set, a column per image; returns what was drawn, for the summary.
 
-    ``predict(state, x)`` gives classes. Federations whose labels are not images have nothing to draw.
+    ``predict(state, x)`` gives classes. Federations whose labels are not images have nothing to draw. Without a
+    ``folder`` nothing is written: another process does it.
     """
     if federation.y.ndim != 3:
         return {}
@@ -40,5 +41,6 @@ def draw_overlays(federation: Federation, predict, state: FedState, folder: path
                 levels = np.arange(classes.max()) + 0.5
                 if len(levels):
                     axes.contour(classes, levels=levels, colors=[colour], linewidths=0.9)
-    save(figure, folder / OVERLAYS)
+    if folder is not None:
+        save(figure, folder / OVERLAYS)
     return {OVERLAYS: ABOUT}

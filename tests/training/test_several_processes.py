@@ -8,9 +8,11 @@ import subprocess
 import sys
 
 import jax
+import pytest
 from one_of_two import state
 
-from fedjax_fair.training import checksums
+from fedjax_fair import results
+from fedjax_fair.training import checksums, loop, output, run, writer_lock
 from fedjax_fair.training.checkpoint import Checkpoints
 
 
@@ -31,6 +33,24 @@ def of_two_processes(out):
     finally:
         for one in both:
             one.kill()
+
+
+@pytest.mark.parametrize('points', [({},), ({'lr': 0.1}, {'lr': 0.2})])
+def test_a_process_that_is_no_writer_writes_nothing(toy, tmp_path, monkeypatch, points):
+    """It returns what the writer does, also when it goes on with files that the writer has begun."""
+    config = toy(rounds=2, eval_every=1, last_k=2)
+    expected = run(config, tmp_path / 'first', points=points, quiet=True)
+    for module in (writer_lock, output, loop):
+        monkeypatch.setattr(module, 'is_writer', lambda: False)
+    found = run(config, tmp_path / 'second', points=points, quiet=True, profiled=True)
+    assert not (tmp_path / 'second').exists()
+    assert [one['global'] for one in found] == [one['global'] for one in expected]
+    assert [one['history'] for one in found] == [one['history'] for one in expected]
+    begun = tmp_path / 'first' / results.point_name(points[0]) / 'summary.json'
+    begun.unlink()
+    before = {path: path.read_bytes() for path in (tmp_path / 'first').rglob('*') if path.is_file()}
+    run(config, tmp_path / 'first', points=points, quiet=True, resume=True)
+    assert before == {path: path.read_bytes() for path in (tmp_path / 'first').rglob('*') if path.is_file()}
 
 
 def test_two_processes_save_and_restore_one_checkpoint(tmp_path):
