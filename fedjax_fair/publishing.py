@@ -13,10 +13,7 @@ from collections.abc import Iterator
 from fedjax_fair.errors import UserError
 
 UNFINISHED = '.tmp'  # ends the name of a file that is being written
-DRAFTS = (
-    UNFINISHED,
-    f'.{"[0-9a-f]" * 8}{UNFINISHED}',
-)  # patterns of the endings; older versions had no number
+DRAFTS = (UNFINISHED, f'.{"[0-9a-f]" * 8}{UNFINISHED}')  # patterns of endings; older versions had the first
 OPEN_FILES = ('/dev', '/dev/fd', '/proc/self/fd')  # folders whose files are not replaced, such as /dev/stdout
 VANISHED = 'NOT_FOUND'  # TensorStore's word for a file that was taken away while it wrote beside it
 OF_LIBRARIES = (ValueError, RuntimeError)  # what TensorStore and the threads of Orbax raise, whatever has failed
@@ -136,8 +133,7 @@ def to_disk(path: pathlib.Path) -> None:
 def disk_error(error: Exception, folder: str | os.PathLike, needed: int = 0) -> OSError | None:
     """The error of a disk that is full, read-only or gone behind an error of a library; None where it is no such thing.
 
-    Libraries in other languages name it in their message, or not at all. A bug is no error of a disk: there are types
-    of errors that these libraries do not raise for one.
+    Libraries in other languages name it in their message, or not at all. Any other type of error is a bug.
     """
     if isinstance(error, OSError) and error.errno is not None:
         return error
