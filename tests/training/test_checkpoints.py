@@ -204,10 +204,10 @@ def test_a_server_entry_that_was_none_is_no_array(tmp_path):
     store = Checkpoints(tmp_path)
     like = state(0, ON_DEVICE)
     store.save(1, like._replace(server={'track_drift': None}), {})
+    store.close()
     with pytest.raises(Damaged, match=r'other code or settings \(server/track_drift: nothing there, float32\[1\] here'):
         store.read(1, like._replace(server={'track_drift': jnp.zeros(1)}))
     assert store.read(1, like._replace(server={'track_drift': None}))[0].server == {'track_drift': None}
-    store.close()
 
 
 @pytest.mark.parametrize('more', [{}, {'loads': [0.5]}])
