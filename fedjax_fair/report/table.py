@@ -14,10 +14,10 @@ import numpy as np
 from fedjax_fair.errors import UserError
 from fedjax_fair.options import not_one_of
 from fedjax_fair.report.cells import Cell, Column
-from fedjax_fair.report.remarks import did_not_learn
-from fedjax_fair.report.verdict_words import NOT_LEARNED, in_units, short_word
+from fedjax_fair.report.verdict_words import in_units, short_word
 from fedjax_fair.results import Run
 from fedjax_fair.results.captions import MODEL_WORDS
+from fedjax_fair.results.chance import NOT_LEARNED, did_not_learn
 from fedjax_fair.results.comparison import DIVERGED
 from fedjax_fair.results.findings import MARGIN, Findings, findings, global_levels, swept_findings
 from fedjax_fair.results.measures import NAMES, NO_SPREAD, TOO_FEW, Level, too_few

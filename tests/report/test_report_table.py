@@ -165,6 +165,7 @@ def test_a_run_alone_marks_sites_with_few_patients_too(make_run):
 def test_what_all_seeds_and_patients_agree_on_has_no_interval(make_run):
     table = table_of(make_run('one', level=1.0, gap=0.0, images=12, clients=4))
     assert texts(table, 'AVG') == ['100.0 seed sd 0.0'] and texts(table, 'photo')[0].startswith('100.0 seed sd 0.0')
+    assert 'one: all seeds and test patients agree, so AVG has no interval' in table.found.notes
 
 
 def test_a_difference_of_two_spreads_of_zero_shows_no_number(make_run):
@@ -231,6 +232,7 @@ def test_one_test_site_has_no_spread(make_run):
     table = table_of(*paths)
     assert [c.name for c in table.columns if c.primary] == ['AVG', 'AVG vs one']
     assert 'spread' not in {row['statistic'] for row in read_csv(table)}
+    assert 'one test site, only: nothing can be said about the spread between sites' in report.to_markdown(table)
 
 
 def test_runs_of_other_seeds_are_one_run(make_run):
