@@ -5,7 +5,8 @@ from fedjax_fair.report.frontier import frontier_text
 from fedjax_fair.report.head import head_lines, head_of
 from fedjax_fair.report.html import draw_report, write_report
 from fedjax_fair.report.identical_runs import identical_runs
-from fedjax_fair.report.markup import to_latex, to_markdown
+from fedjax_fair.report.latex import to_latex
+from fedjax_fair.report.markdown import to_markdown
 from fedjax_fair.report.remarks import remarks_of
 from fedjax_fair.report.table import Table, make_table, make_tables
 from fedjax_fair.report.terminal import to_rich

@@ -14,7 +14,8 @@ from fedjax_fair.report.data_files import to_csv, to_json
 from fedjax_fair.report.frontier import frontier_section
 from fedjax_fair.report.head import head_of
 from fedjax_fair.report.html_tables import results_part
-from fedjax_fair.report.markup import to_latex, to_markdown
+from fedjax_fair.report.latex import to_latex
+from fedjax_fair.report.markdown import to_markdown
 from fedjax_fair.report.page import GUIDE, STYLE
 from fedjax_fair.report.pictures import figures_part
 from fedjax_fair.report.remarks import remarks_of, with_remarks
