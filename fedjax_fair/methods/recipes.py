@@ -58,6 +58,8 @@ def resolve_hyper(recipe: str, hyper: Mapping[str, Any]) -> dict[str, dict[str, 
     parts = recipe.split('+')
     where = f'recipe {recipe!r}' if len(parts) > 1 else ''
     entries = {part: recipes.entry(part, where) for part in parts}
+    if twice := [part for part in entries if parts.count(part) > 1]:
+        raise UserError(f'`recipe`={recipe}: {twice[0]} is listed twice')
     for name, value in hyper.items():
         part = name.partition('.')[0]
         if part not in entries:
