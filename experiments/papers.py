@@ -21,7 +21,7 @@ from experiments import claims_page
 from experiments.published import HERE, PAPERS, preset_config
 from experiments.study import Study, show_part
 from fedjax_fair import results
-from fedjax_fair.cli.main import guarded
+from fedjax_fair.cli import guarded
 from fedjax_fair.errors import UserError
 from fedjax_fair.escaping import as_html
 from fedjax_fair.options import not_one_of

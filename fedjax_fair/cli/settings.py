@@ -244,6 +244,13 @@ def config_of(values: flags.FlagValues, hyper: dict[str, str], recipe: str | Non
     return Config(**settings | {'hyper': hyper} | ({} if recipe is None else {'recipe': recipe}))
 
 
+def config_from(words: Sequence[str]) -> tuple[Config, dict[str, str]]:
+    """The settings that the words of a command line give, and the hyper-parameters ``part.key`` as texts."""
+    values = flags.FlagValues()
+    hyper = parse(words, values)
+    return config_of(values, {}), hyper
+
+
 def _value(option: Option, values: flags.FlagValues) -> Any:
     """The value of a flag; choices and ranges are checked together with all other settings."""
     value = getattr(values, option.name)
