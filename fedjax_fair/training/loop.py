@@ -306,7 +306,7 @@ class _Runner:
 
     def _save(self) -> None:
         files = zip(self.histories, self.kept, strict=True)
-        seals = [{'history': history.sealed(), 'examples': kept.sealed()} for history, kept in files]
+        seals = [{'history': history.seal_with_copy(), 'examples': kept.seal()} for history, kept in files]
         self.checkpoints.save(self.done, self.supply.whole(self.states), {**self.tallies, SEALS: seals})
 
     def _stop(self, stop: StopFlag) -> NoReturn:
