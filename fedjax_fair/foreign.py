@@ -30,14 +30,14 @@ HARMLESS = 1 << 30  # bytes that any small file may inflate to
 STEEPEST = 200  # times its size that a file may inflate to beyond that; images stay far below
 BYTES_AT_ONCE = 1 << 20
 LONGEST_TEXT = 1 << 26  # bytes of a file of settings
-CONTAINER = pathlib.Path('/sys/fs/cgroup')  # what the memory of a container is
+CONTAINER = pathlib.Path('/sys/fs/cgroup')  # its files tell how much memory a container has
 
 
 # --- what a file is, and where ---------------------------------------------------------------------------------------
 
 
 def check_files(root: str | os.PathLike, names: Iterable[str], where: str, anywhere: bool = False) -> None:
-    """Refuse files below ``root`` that are none, or that are reached by a link that leads out of it.
+    """Refuse pipes, devices and the like below ``root``, and files behind a link that leads out of it.
 
     ``root`` itself may be a link. With ``anywhere`` names like ``../a.png`` may leave it. A file that is missing is
     left to whoever opens it. ``where`` begins error messages.
@@ -170,7 +170,7 @@ def check_room(size: int, what: str, free: float | None = None) -> None:
 
 
 def check_inflated(stored: int, inflated: int, what: str) -> None:
-    """Refuse what would not fit into memory, and a small file that claims to hold very much."""
+    """Refuse what would not fit into memory, and a small file that would inflate to very much."""
     check_room(inflated, what)
     if inflated > max(HARMLESS, STEEPEST * stored):
         raise DataError(

@@ -176,7 +176,7 @@ def is_flag(word: str) -> bool:
 
 
 def _check_words(words: Sequence[str]) -> None:
-    """Refuse words that no file can hold, and names that are none: libraries would answer with tracebacks."""
+    """Refuse words that are not UTF-8, and names of flags that are far too long: libraries would show tracebacks."""
     for word in words:
         if not is_writable_text(word):
             raise UserError(f'{word} is not text in UTF-8; rename the file or folder')
