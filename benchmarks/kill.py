@@ -25,7 +25,7 @@ from benchmarks.endurance import processes
 from benchmarks.endurance.differences import differences
 from benchmarks.endurance.phases import PHASES, doing, phase_of, writes_checkpoint
 from benchmarks.engine.session import RESULTS, page, write
-from benchmarks.peers.report import machine, table
+from benchmarks.tables import machine, table
 from fedjax_fair.results.facts import git_commit
 
 KILLS, SEED, ROUNDS = 200, 0, 24

@@ -18,7 +18,7 @@ from itertools import groupby
 from typing import Any
 
 from benchmarks.engine.session import RESULTS, page, write
-from benchmarks.peers.report import machine, table
+from benchmarks.tables import machine, table
 from fedjax_fair.results import SUMMARY
 from fedjax_fair.results.facts import git_commit
 

@@ -11,6 +11,7 @@ import shutil
 from collections.abc import Iterator
 
 from fedjax_fair.errors import UserError
+from fedjax_fair.sizes import in_words
 
 UNFINISHED = '.tmp'  # ends the name of a file that is being written
 DRAFTS = (UNFINISHED, f'.{"[0-9a-f]" * 8}{UNFINISHED}')  # patterns of endings; older versions had the first
@@ -53,19 +54,6 @@ def free_bytes(path: str | os.PathLike) -> int | None:
         return shutil.disk_usage(there).free
     except OSError:
         return None
-
-
-def in_words(size: float) -> str:
-    """A number of bytes.
-
-    >>> in_words(512), in_words(2_500_000)
-    ('512 B', '2.5 MB')
-    """
-    for unit in ('B', 'kB', 'MB', 'GB'):
-        if size < 1000:
-            return f'{size:.3g} {unit}'
-        size /= 1000
-    return f'{size:.3g} TB'
 
 
 @contextlib.contextmanager

@@ -176,7 +176,7 @@ def is_flag(word: str) -> bool:
 
 
 def _check_words(words: Sequence[str]) -> None:
-    """Refuse words that no file can hold, and names that are none: libraries would answer with tracebacks."""
+    """Refuse words that are not UTF-8, and names of flags that are far too long: libraries would show tracebacks."""
     for word in words:
         if not is_writable_text(word):
             raise UserError(f'{word} is not text in UTF-8; rename the file or folder')
@@ -242,6 +242,13 @@ def config_of(values: flags.FlagValues, hyper: dict[str, str], recipe: str | Non
         if given:
             settings[field.name] = field.metadata['written'].value(given)
     return Config(**settings | {'hyper': hyper} | ({} if recipe is None else {'recipe': recipe}))
+
+
+def config_from(words: Sequence[str]) -> tuple[Config, dict[str, str]]:
+    """The settings that the words of a command line give, and the hyper-parameters ``part.key`` as texts."""
+    values = flags.FlagValues()
+    hyper = parse(words, values)
+    return config_of(values, {}), hyper
 
 
 def _value(option: Option, values: flags.FlagValues) -> Any:

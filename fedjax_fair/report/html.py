@@ -26,7 +26,7 @@ from fedjax_fair.results.findings import MARGIN
 from fedjax_fair.results.report_files import PAGE
 from fedjax_fair.viz.frontier import Curves
 
-FILES = {'tex': to_latex, 'csv': to_csv, 'json': to_json}  # by the ending of table.*, beside table.md
+FORMATS = {'tex': to_latex, 'csv': to_csv, 'json': to_json}  # by the ending of table.*, beside table.md
 
 
 def write_report(
@@ -66,7 +66,7 @@ def draw_report(
     out = make_folder(out)
     runs = [run for table in tables for run in table.found.runs]
     publish(out / 'table.md', with_remarks(to_markdown(*tables), runs))
-    for ending, text in FILES.items():
+    for ending, text in FORMATS.items():
         publish(out / f'table.{ending}', text(*tables))
     parts = [
         _header(runs, tables),

@@ -171,10 +171,8 @@ def _other_models(found: Findings) -> list[Column]:
 def _of_global_model(found: Findings, key: str) -> Column:
     """One statistic of the global model, with its interval, of every run."""
     name, about = (text.replace('{score}', found.score).replace('{over}', found.over) for text in NAMES[key])
-    better, levels = (
-        'low' if key == 'spread' else 'high',
-        [global_levels(run, found.metric).get(key) for run in found.runs],
-    )
+    better = 'low' if key == 'spread' else 'high'
+    levels = [global_levels(run, found.metric).get(key) for run in found.runs]
     column = Column(f'global model {name}', better, 1, f'of the global model: {about}', _none, kind='level')
     return _with_raw(column._replace(cell=lambda place: _level_cell(levels[place], key)), key, levels)
 

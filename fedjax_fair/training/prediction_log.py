@@ -130,7 +130,7 @@ class PredictionLog:
             f'{self.parts / name} was lost or changed; what it predicted cannot be reported' for name in lost
         ]
 
-    def sealed(self) -> dict[str, int]:
+    def seal(self) -> dict[str, int]:
         """Checksums of the files that were written, for a checkpoint."""
         return dict(self._checksums)
 

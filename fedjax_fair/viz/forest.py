@@ -25,8 +25,8 @@ def forest(found: Findings, key: str = 'avg') -> Figure:
     """Differences with the baseline in one statistic: a point, a thick 90 % and a thin 95 % bar for every recipe.
 
     The band is the margin. The bars on the right show which share of the variance seeds cause (left part) and which
-    the test patients (right part): more seeds shrink the former alone. Recipes that have
-    no spread beyond the noise of tests are left out of that of spreads.
+    the test patients (right part): more seeds shrink the former alone. Recipes that have no spread beyond the noise of
+    tests are left out of the figure of spreads.
     """
     measure = found.measures[key]
     rows = [(run.label, one) for run, one in zip(found.runs, measure.differences, strict=True) if is_drawn(one)]

@@ -16,7 +16,7 @@ from fedjax_fair.data.resize import place, resize_images
 from fedjax_fair.data.sources.checks import check_pixels
 from fedjax_fair.errors import DataError
 
-# Of the endings that are read; Pillow knows forty more formats, some of which start other programs.
+# The formats that images may have; Pillow knows forty more, some of which start other programs.
 FORMATS = ('PNG', 'JPEG', 'BMP', 'GIF', 'TIFF', 'WEBP', 'JPEG2000', 'PPM')
 SIXTEEN_BITS = ('I;16', 'I;16L', 'I;16B', 'I;16N', 'I')  # 'I' has 32, but is what 16-bit .pgm files become
 GREY = ('1', 'L', 'LA', *SIXTEEN_BITS)
