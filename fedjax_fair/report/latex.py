@@ -163,7 +163,7 @@ def _interval(column: Column, cell: Cell) -> tuple[str, str] | None:
 
 
 def _brief(word: str, margin: str) -> str:
-    """A verdict for a narrow column: the caption has the margin, and other dresses say what would decide.
+    """A verdict for a narrow column: the caption has the margin, and other formats say what would decide.
 
     >>> _brief('undecided, ~12 seeds', '1 point'), _brief('better, below 1 point', '1 point')
     ('undecided', 'better, within margin')
