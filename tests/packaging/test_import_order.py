@@ -13,7 +13,7 @@ import fedjax_fair
 
 ROOT = pathlib.Path(fedjax_fair.__file__).parent
 LAYERS = (
-    {'escaping', 'cache_folder', 'consoles', 'ranges'},
+    {'escaping', 'cache_folder', 'consoles', 'process_marks', 'ranges'},
     {'errors'},
     {'options', 'foreign', 'publishing', 'interruption'},
     {'registry', 'stats'},
