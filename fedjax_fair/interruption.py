@@ -90,6 +90,18 @@ def leave(signum: int, frame: FrameType | None) -> NoReturn:
     os._exit(EXIT_CODES[signal.Signals(signum)])
 
 
+def end_stopped(code: object) -> None:
+    """End a program that a signal has stopped, with its exit code; any other program goes on.
+
+    Libraries take a while to be taken down. Python then answers no signal: a second one would change the code.
+    """
+    if code in EXIT_CODES.values():
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(int(str(code)))
+
+
 def exit_code(error: KeyboardInterrupt) -> int:
     """The exit code of a program that a signal has unwound."""
     return EXIT_CODES[_signal_of(error)]

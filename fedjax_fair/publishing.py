@@ -7,6 +7,7 @@ import errno
 import glob
 import os
 import pathlib
+import re
 import shutil
 from collections.abc import Iterator
 
@@ -19,6 +20,7 @@ DRAFT = '(' + '|'.join(ending.replace('.', r'\.') for ending in DRAFTS) + ')'  #
 OPEN_FILES = ('/dev', '/dev/fd', '/proc/self/fd')  # folders whose files are not replaced, such as /dev/stdout
 VANISHED = 'NOT_FOUND'  # TensorStore's word for a file that was taken away while it wrote beside it
 OF_LIBRARIES = (ValueError, RuntimeError)  # what TensorStore and the threads of Orbax raise, whatever has failed
+OS_ERROR = re.compile(r"os_error_code='(\d+)'")  # as TensorStore names what the system has refused
 OF_DISKS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.ESTALE, errno.ENOENT, errno.EACCES, errno.EPERM)
 
 
@@ -148,9 +150,9 @@ def disk_error(error: Exception, folder: str | os.PathLike, needed: int = 0) -> 
     """
     if isinstance(error, OSError) and error.errno is not None:
         return error
-    for number in OF_DISKS:
-        if os.strerror(number) in str(error):
-            return OSError(number, os.strerror(number))
+    numbers = [int(number) for number in OS_ERROR.findall(str(error))]
+    for number in (*numbers, *(number for number in OF_DISKS if os.strerror(number) in str(error))):
+        return OSError(number, os.strerror(number))
     if type(error) not in (OSError, *OF_LIBRARIES):
         return None
     if VANISHED in str(error) or not pathlib.Path(folder).exists():

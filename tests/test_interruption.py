@@ -80,6 +80,25 @@ def test_a_second_signal_ends_the_program_in_one_line(program, signum):
     assert ended(PROGRAMS[program], signum) == (EXIT_CODES[signum], AT_ONCE)
 
 
+LATE = """
+import atexit, fedjax_fair.cli.main as main
+atexit.register(lambda: time.sleep(60))  # a library that takes long
+def console():
+    print('table')
+    sys.exit(CODE)
+main.console = console
+from fedjax_fair.cli import console
+console()
+"""
+
+
+@pytest.mark.parametrize('code', EXIT_CODES.values())
+def test_a_stopped_program_does_not_wait_for_libraries(code):
+    program = HEAD + LATE.replace('CODE', str(code))
+    found = subprocess.run([sys.executable, '-c', program], cwd=os.getcwd(), capture_output=True, text=True, timeout=50)
+    assert (found.returncode, found.stdout, found.stderr) == (code, 'table\n', '')
+
+
 @pytest.fixture
 def handlers():
     """Those of the test's own process come back."""
