@@ -39,6 +39,16 @@ with of_program(), StopFlag() as stop, concurrent.futures.ThreadPoolExecutor(1) 
         signal.raise_signal({0})
     saving.result()
 """,
+    'in a library that answers no signal': """
+import hashlib, os, threading
+def send():
+    for _ in range(2):
+        time.sleep(0.3)
+        os.kill(os.getpid(), {0})
+with of_program():
+    threading.Thread(target=send).start()
+    hashlib.pbkdf2_hmac('sha256', b'', b'', 2**31 - 1)
+""",
     'in a destructor': """
 class Held:
     def __del__(self):
