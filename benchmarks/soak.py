@@ -11,6 +11,7 @@ import argparse
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -151,6 +152,7 @@ def main() -> None:
     if sys.argv[1:2] == ['child']:
         journal, rounds, examples = sys.argv[2:]
         return child(pathlib.Path(journal), int(rounds), examples)
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # or the run would outlive this program
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument('--rounds', type=int, default=ROUNDS)
     parser.add_argument('--folder', type=pathlib.Path, default=pathlib.Path('.cache/bench/soak'), help='the runs')

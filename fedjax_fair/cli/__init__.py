@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fedjax_fair.interruption import leave, on_signals
+from fedjax_fair.interruption import end_stopped, leave, on_signals
 
 if TYPE_CHECKING:
     from fedjax_fair.cli.main import COMMANDS, binary, guarded, program
@@ -23,7 +23,11 @@ def console() -> None:
     on_signals(leave)
     from fedjax_fair.cli import main
 
-    main.console()
+    try:
+        main.console()
+    except SystemExit as end:
+        end_stopped(end.code)
+        raise
 
 
 def __getattr__(name: str) -> Any:

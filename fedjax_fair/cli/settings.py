@@ -24,6 +24,7 @@ from fedjax_fair.training.tuning import TUNING_OPTIONS, tune
 HYPER = re.compile(r'--([a-z0-9_]+\.[a-z0-9_]+)(?:=(.*))?$', re.DOTALL)
 SHORT_DASH = re.compile(r'^-(?=[a-zA-Z])')  # absl reads -name=value, too
 DASHES = '--'  # before the name of a flag
+BOOLEANS = ('true', 't', '1', 'false', 'f', '0')  # what absl takes for a flag that is on or off
 FLAGS_OF_FILES = ('config', 'flagfile')  # that name files of flags
 LONGEST_NAME = 100  # characters of a flag's name, dashes included
 PLUGIN = '--plugin='
@@ -227,6 +228,9 @@ def parsed(words: Sequence[str], values: flags.FlagValues) -> list[str]:
         name = word.removeprefix(DASHES)
         if is_flag(word) and name in values and not values[name].boolean and is_flag(following):
             raise UserError(f'`{name}` needs a value: write {word}=VALUE')
+        name, equals, value = name.partition('=')
+        if is_flag(word) and equals and name in values and values[name].boolean and value.lower() not in BOOLEANS:
+            raise UserError(f'`{name}`={value} must be true or false')
     try:
         return values(['fedjax-fair', *words])[1:]
     except (flags.Error, ValueError) as error:

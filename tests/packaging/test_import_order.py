@@ -14,7 +14,7 @@ from fedjax_fair import cli
 
 ROOT = pathlib.Path(fedjax_fair.__file__).parent
 LAYERS = (
-    {'escaping', 'cache_folder', 'consoles', 'ranges', 'sizes'},
+    {'escaping', 'cache_folder', 'consoles', 'process_marks', 'ranges', 'sizes'},
     {'errors'},
     {'options', 'foreign', 'publishing', 'interruption'},
     {'registry', 'stats'},

@@ -60,8 +60,12 @@ def check_mode(image: Image.Image) -> None:
 
 @contextlib.contextmanager
 def bombs_refused() -> Iterator[None]:
-    """Within this context Pillow refuses images that are too large; by default it only warns of some of them."""
+    """Within this context Pillow refuses images that are too large; by default it only warns of some of them.
+
+    It warns of nothing else: a file that cannot be read is named by us, in one line.
+    """
     with warnings.catch_warnings():
+        warnings.filterwarnings('ignore', category=UserWarning, module=r'PIL\.')
         warnings.simplefilter('error', Image.DecompressionBombWarning)
         yield
 
