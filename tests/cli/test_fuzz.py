@@ -184,7 +184,8 @@ def json_file(chance: random.Random) -> str:
     """The text of a config.json, with values that are none."""
     values = sound_settings(chance)
     for _ in range(chance.choice([0, 1, 1, 2])):
-        place = chance.choice([values, values, values.get('hyper', values), values.get('data', values)])
+        place = chance.choice([values, values, values.get('hyper'), values.get('data')])
+        place = place if isinstance(place, dict) else values  # it is left out, or already something strange
         name = chance.choice([*settings.all_flags(), *values, 'nope', '', 'fedprox.mu', 'a=b'])
         place[name] = chance.choice(ODD_JSON)
     return json.dumps(values)
