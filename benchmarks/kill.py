@@ -25,7 +25,7 @@ from benchmarks.endurance import processes
 from benchmarks.endurance.differences import differences
 from benchmarks.endurance.phases import PHASES, doing, phase_of, writes_checkpoint
 from benchmarks.engine.session import RESULTS, page, write
-from benchmarks.peers.report import machine, table
+from benchmarks.tables import machine, table
 from fedjax_fair.results.facts import git_commit
 
 KILLS, SEED, ROUNDS = 200, 0, 24
@@ -138,7 +138,7 @@ def run_trial(one: Trial, cpu: float, folder: pathlib.Path) -> dict[str, Any]:
     if not failures:
         shutil.rmtree(place)
     found = {'cold': one.cold, 'kills': kills, 'failures': failures, 'warnings': _warnings(ended.said)}
-    return {'number': one.number, 'job': one.job, **found, 'seconds': time.time() - start}
+    return {'number': one.number, 'job': one.job, **found, 'seconds': time.time() - start, 'commit': git_commit()}
 
 
 def _kill(stop: Stop, process: processes.Stopped) -> dict[str, Any]:
@@ -218,9 +218,10 @@ def _in_words(entry: Mapping[str, Any]) -> str:
 def as_markdown(journal: Sequence[Mapping[str, Any]]) -> str:
     """Kills by storage and by phase, and every failure in words."""
     trials, kills = _trials(journal), _kills(journal)
+    commits = dict.fromkeys(entry['commit'] for entry in (*trials, journal[0]) if 'commit' in entry)
     equal = sum(not entry['failures'] for entry in trials)
     about = (
-        f'`python -m benchmarks.kill`, commit {journal[0]["commit"]}: {len(kills)} signals to real processes of '
+        f'`python -m benchmarks.kill`, commit {" and ".join(commits)}: {len(kills)} signals to real processes of '
         f'`fedjax-fair run` and `--resume` in {len(trials)} trials, each at a moment drawn uniformly over the CPU time '
         f'of a whole run; then a last `--resume`. {ROUNDS} rounds of logistic regression on digits_domains, 8 clients, '
         'half of them in a round, 2 seeds; a checkpoint every 2 and an evaluation every 3 rounds'
@@ -276,6 +277,7 @@ def _odd(trials: Sequence[Mapping[str, Any]], kills: Sequence[Mapping[str, Any]]
 def main() -> None:
     """Run all trials and write ``results/kill.json`` and ``.md``."""
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # or a run would outlive this program
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background it is ignored, and runs inherit that
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument('--kills', type=int, default=KILLS)
     parser.add_argument('--folder', type=pathlib.Path, default=pathlib.Path('.cache/bench/kill'), help='the journal')

@@ -11,6 +11,7 @@ import argparse
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -18,7 +19,7 @@ from itertools import groupby
 from typing import Any
 
 from benchmarks.engine.session import RESULTS, page, write
-from benchmarks.peers.report import machine, table
+from benchmarks.tables import machine, table
 from fedjax_fair.results import SUMMARY
 from fedjax_fair.results.facts import git_commit
 
@@ -151,6 +152,7 @@ def main() -> None:
     if sys.argv[1:2] == ['child']:
         journal, rounds, examples = sys.argv[2:]
         return child(pathlib.Path(journal), int(rounds), examples)
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # or the run would outlive this program
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument('--rounds', type=int, default=ROUNDS)
     parser.add_argument('--folder', type=pathlib.Path, default=pathlib.Path('.cache/bench/soak'), help='the runs')

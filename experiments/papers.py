@@ -21,7 +21,7 @@ from experiments import claims_page
 from experiments.published import HERE, PAPERS, preset_config
 from experiments.study import Study, show_part
 from fedjax_fair import results
-from fedjax_fair.cli.main import guarded
+from fedjax_fair.cli import guarded
 from fedjax_fair.errors import UserError
 from fedjax_fair.escaping import as_html
 from fedjax_fair.options import not_one_of
@@ -31,11 +31,11 @@ from fedjax_fair.report.pieces import html_table
 from fedjax_fair.results.files import read_json
 from fedjax_fair.training import use_compilation_cache, use_host_devices
 
-KINDS = {'table': 'TABLES', 'figure': 'FIGURES'}  # modules tables.py and figures.py of every paper
+LISTS = {'table': 'TABLES', 'figure': 'FIGURES'}  # in tables.py and figures.py of every paper
 PRESETS = ('smoke', 'tiny')
 INDEX, DONE = 'index.html', 'papers.json'
 MINUTE = 60  # seconds
-FACTS = {'files', 'seconds', 'commit', 'command'}  # what the record says of every part
+RECORDED = {'files', 'seconds', 'commit', 'command'}  # what the record says of every part
 
 
 class Part(NamedTuple):
@@ -65,7 +65,7 @@ def module_of(paper: str, kind: str) -> Any:
 def parts(papers: tuple[str, ...], preset: str) -> Iterator[Part]:
     """Everything that the studies show, but for tables that have presets of their own."""
     for paper in papers:
-        for kind, shown in KINDS.items():
+        for kind, shown in LISTS.items():
             module = module_of(paper, kind)
             own: Mapping[str, str | None] = getattr(module, 'PRESETS', {})  # '{}_segmentation', or None: not here
             for choice in getattr(module, shown):
@@ -79,7 +79,7 @@ def make(part: Part, out: pathlib.Path, quiet: bool) -> dict[str, Any]:
     module, begun = module_of(part.paper, part.kind), time.time()
     arrange: Callable[[Study, str], Study] = getattr(module, 'arranged', lambda study, choice: study)
     study = Study(preset_config(part.paper, part.preset), out / f'{part.paper}-{part.preset}', quiet)
-    show_part(getattr(module, KINDS[part.kind]), part.choice, arrange(study, part.choice))
+    show_part(getattr(module, LISTS[part.kind]), part.choice, arrange(study, part.choice))
     files = [path for path in study.out.glob('*.*') if path.suffix in ('.md', '.png') and path.stat().st_mtime >= begun]
     return {
         'files': sorted(path.relative_to(out).as_posix() for path in files),
@@ -97,7 +97,7 @@ def share_devices(papers: tuple[str, ...], preset: str) -> None:
 def read_done(record: pathlib.Path) -> dict[str, Any]:
     """What earlier calls made, by the names of parts."""
     done = read_json(record) if record.exists() else {}
-    if not isinstance(done, dict) or not all(isinstance(one, dict) and one.keys() >= FACTS for one in done.values()):
+    if not isinstance(done, dict) or not all(isinstance(one, dict) and one.keys() >= RECORDED for one in done.values()):
         raise UserError(f'{record}: is no record of what is made; delete it, and everything is made again')
     return done
 

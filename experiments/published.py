@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from absl import app, flags
 
 from experiments.study import known_hyper, markdown
-from fedjax_fair.cli import settings as command_line
+from fedjax_fair.cli import config_from
 from fedjax_fair.training import Config, checked
 
 PAPERS = ('fedism', 'fedtilt', 'harmofl', 'fedheal', 'fedld')
@@ -51,10 +51,8 @@ def settings_of(paper: str) -> Settings:
 
 def preset_config(paper: str, preset: str) -> Config:
     """The settings of a preset, as the paper's programs resolve them."""
-    values = flags.FlagValues()
-    command_line.define_flags(values)
-    hyper = command_line.parse([f'--config={HERE / paper / preset}.flags'], values)
-    config = checked(command_line.config_of(values, {}))
+    config, hyper = config_from([f'--config={HERE / paper / preset}.flags'])
+    config = checked(config)
     return dataclasses.replace(config, hyper=known_hyper(hyper, config))
 
 

@@ -11,7 +11,6 @@ are the packages, such as ``fedjax_fair.ops``.
 from __future__ import annotations
 
 import importlib
-import importlib.metadata
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # what editors and mypy see; a test compares it with _HOMES
@@ -91,6 +90,8 @@ def __dir__() -> list[str]:
 
 
 def _version() -> str:
+    import importlib.metadata  # slow, and a signal is answered only once this package is imported
+
     try:
         return importlib.metadata.version('fedjax-fair')
     except importlib.metadata.PackageNotFoundError:  # a checkout on the path that was never installed

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from fedjax_fair.errors import DataError
+from fedjax_fair.sizes import in_words
 
 NO_FILES: dict[str, Callable[[int], bool]] = {  # what else a path may lead to
     'a named pipe': stat.S_ISFIFO,
@@ -29,14 +30,14 @@ HARMLESS = 1 << 30  # bytes that any small file may inflate to
 STEEPEST = 200  # times its size that a file may inflate to beyond that; images stay far below
 BYTES_AT_ONCE = 1 << 20
 LONGEST_TEXT = 1 << 26  # bytes of a file of settings
-CONTAINER = pathlib.Path('/sys/fs/cgroup')  # what the memory of a container is
+CONTAINER = pathlib.Path('/sys/fs/cgroup')  # its files tell how much memory a container has
 
 
 # --- what a file is, and where ---------------------------------------------------------------------------------------
 
 
 def check_files(root: str | os.PathLike, names: Iterable[str], where: str, anywhere: bool = False) -> None:
-    """Refuse files below ``root`` that are none, or that are reached by a link that leads out of it.
+    """Refuse pipes, devices and the like below ``root``, and files behind a link that leads out of it.
 
     ``root`` itself may be a link. With ``anywhere`` names like ``../a.png`` may leave it. A file that is missing is
     left to whoever opens it. ``where`` begins error messages.
@@ -165,26 +166,17 @@ def check_room(size: int, what: str, free: float | None = None) -> None:
     """Refuse what would not fit into memory, or into the ``free`` bytes of it; ``what`` begins the error message."""
     free = free_memory() if free is None else free
     if size > free:
-        raise DataError(f'{what} needs {gigabytes(size)}, but {gigabytes(free)} of memory are free')
+        raise DataError(f'{what} needs {in_words(size)}, but {in_words(free)} of memory are free')
 
 
 def check_inflated(stored: int, inflated: int, what: str) -> None:
-    """Refuse what would not fit into memory, and a small file that claims to hold very much."""
+    """Refuse what would not fit into memory, and a small file that would inflate to very much."""
     check_room(inflated, what)
     if inflated > max(HARMLESS, STEEPEST * stored):
         raise DataError(
-            f'{what} would inflate from {stored} bytes to {gigabytes(inflated)}, more than {STEEPEST} times as much; '
+            f'{what} would inflate from {stored} bytes to {in_words(inflated)}, more than {STEEPEST} times as much; '
             'if it is meant to, store it uncompressed'
         )
-
-
-def gigabytes(size: float) -> str:
-    """A size in words.
-
-    >>> gigabytes(2.31e9), gigabytes(5e6)
-    ('2.3 GB', '0.005 GB')
-    """
-    return f'{size / 1e9:.1f} GB' if size >= 1e8 else f'{size / 1e9:.3f} GB'
 
 
 class Readable(Protocol):
@@ -230,6 +222,6 @@ def npz_array(archive: np.lib.npyio.NpzFile, name: str) -> np.ndarray:
         shape, _, kind = header(stream)
     declared = math.prod(shape) * kind.itemsize
     if declared > member.file_size and not kind.hasobject:
-        claim = f'{kind} {shape}, {gigabytes(declared)}'
+        claim = f'{kind} {shape}, {in_words(declared)}'
         raise DataError(f'{what} claims to be {claim}, but has {member.file_size} bytes')
     return archive[name]

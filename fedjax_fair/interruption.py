@@ -11,6 +11,8 @@ import contextlib
 import os
 import signal
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any, NoReturn
@@ -20,6 +22,8 @@ from fedjax_fair.errors import OneLine
 EXIT_CODES = {signal.SIGINT: 130, signal.SIGTERM: 75}
 AT_ONCE = OneLine('stopped at once; `resume` goes on from the last checkpoint, if any').with_flags()
 SHOW_CURSOR = '\x1b[?25h'  # a bar of progress hides it
+
+_leaving = threading.Lock()
 
 Handler = Callable[[int, FrameType | None], Any]
 
@@ -70,11 +74,38 @@ def of_program() -> Iterator[None]:
 
     sys.unraisablehook = hook
     try:
-        yield
+        with _watched():
+            yield
     finally:
         sys.unraisablehook = others
         for number, old in before.items():
             signal.signal(number, old)
+
+
+@contextlib.contextmanager
+def _watched() -> Iterator[None]:
+    """The second signal is answered by a thread too: Python's handlers wait while a library compiles, for example."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    seen, written = os.pipe()
+    os.set_blocking(written, False)
+    before = signal.set_wakeup_fd(written, warn_on_full_buffer=False)
+    threading.Thread(target=_watch, args=(seen,), daemon=True).start()
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(before)
+        os.close(written)  # this ends the thread
+
+
+def _watch(seen: int) -> None:
+    stops = 0
+    while number := os.read(seen, 1):
+        stops += number[0] in EXIT_CODES
+        if stops > 1:
+            leave(number[0], None)
+    os.close(seen)
 
 
 def unwind(signum: int, frame: FrameType | None) -> NoReturn:
@@ -85,9 +116,24 @@ def unwind(signum: int, frame: FrameType | None) -> NoReturn:
 
 def leave(signum: int, frame: FrameType | None) -> NoReturn:
     """End the program at once: libraries that are in the middle of something would answer with tracebacks."""
-    cursor = SHOW_CURSOR if sys.stderr.isatty() else ''
-    os.write(2, f'{cursor}fedjax-fair: {AT_ONCE}\n'.encode())
+    if _leaving.acquire(blocking=False):
+        cursor = SHOW_CURSOR if sys.stderr.isatty() else ''
+        os.write(2, f'{cursor}fedjax-fair: {AT_ONCE}\n'.encode())
+    else:
+        time.sleep(1.0)  # another thread is just saying it
     os._exit(EXIT_CODES[signal.Signals(signum)])
+
+
+def end_stopped(code: object) -> None:
+    """End a program that a signal has stopped, with its exit code; any other program goes on.
+
+    Libraries take a while to be taken down. Python then answers no signal: a second one would change the code.
+    """
+    if code in EXIT_CODES.values():
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(int(str(code)))
 
 
 def exit_code(error: KeyboardInterrupt) -> int:

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import glob
 import os
 import pathlib
-import secrets
+import re
 import shutil
 from collections.abc import Iterator
 
 from fedjax_fair.errors import UserError
+from fedjax_fair.process_marks import MARK, is_dead, new_mark
+from fedjax_fair.sizes import in_words
 
 UNFINISHED = '.tmp'  # ends the name of a file that is being written
-DRAFTS = (UNFINISHED, f'.{"[0-9a-f]" * 8}{UNFINISHED}')  # patterns of endings; older versions had the first
+DRAFTS = (UNFINISHED, f'.{MARK}{UNFINISHED}')  # patterns of endings; older versions had the first
+DRAFT = '(' + '|'.join(ending.replace('.', r'\.') for ending in DRAFTS) + ')'  # the same as a regular expression
 OPEN_FILES = ('/dev', '/dev/fd', '/proc/self/fd')  # folders whose files are not replaced, such as /dev/stdout
 VANISHED = 'NOT_FOUND'  # TensorStore's word for a file that was taken away while it wrote beside it
 OF_LIBRARIES = (ValueError, RuntimeError)  # what TensorStore and the threads of Orbax raise, whatever has failed
+OS_ERROR = re.compile(r"os_error_code='(\d+)'")  # as TensorStore names what the system has refused
 OF_DISKS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.ESTALE, errno.ENOENT, errno.EACCES, errno.EPERM)
 
 
@@ -55,34 +60,23 @@ def free_bytes(path: str | os.PathLike) -> int | None:
         return None
 
 
-def in_words(size: float) -> str:
-    """A number of bytes.
-
-    >>> in_words(512), in_words(2_500_000)
-    ('512 B', '2.5 MB')
-    """
-    for unit in ('B', 'kB', 'MB', 'GB'):
-        if size < 1000:
-            return f'{size:.3g} {unit}'
-        size /= 1000
-    return f'{size:.3g} TB'
-
-
 @contextlib.contextmanager
 def published(path: str | os.PathLike) -> Iterator[pathlib.Path]:
     """A name under which a file may be written, of this writer alone; the file gets its own name once it is whole.
 
     What was there before stays until then. A link is replaced: one in a folder of somebody else leads nowhere. A path
-    that is no regular file, and one such as ``/dev/stdout``, is written as it is.
+    that is no regular file, and one such as ``/dev/stdout``, is written as it is. What killed processes left of the
+    same file goes.
     """
     path = pathlib.Path(path)
     ordinary = _may_be_replaced(path)
-    draft = path.with_name(f'{path.name}.{secrets.token_hex(4)}{UNFINISHED}') if ordinary else path
+    draft = path.with_name(f'{path.name}.{new_mark()}{UNFINISHED}') if ordinary else path
     try:
         yield draft
         if ordinary:
             to_disk(draft)
             draft.replace(path)
+            _remove_dead_drafts(path)
     except BaseException as error:
         if ordinary:
             with contextlib.suppress(OSError):
@@ -90,6 +84,13 @@ def published(path: str | os.PathLike) -> Iterator[pathlib.Path]:
         if isinstance(error, OSError):
             raise CannotWrite(path, error) from None
         raise
+
+
+def _remove_dead_drafts(path: pathlib.Path) -> None:
+    for draft in path.parent.glob(f'{glob.escape(path.name)}.{MARK}{UNFINISHED}'):
+        if is_dead(draft, draft.name.removesuffix(UNFINISHED).rpartition('.')[2]):
+            with contextlib.suppress(OSError):
+                draft.unlink()
 
 
 def _may_be_replaced(path: pathlib.Path) -> bool:
@@ -137,9 +138,9 @@ def disk_error(error: Exception, folder: str | os.PathLike, needed: int = 0) -> 
     """
     if isinstance(error, OSError) and error.errno is not None:
         return error
-    for number in OF_DISKS:
-        if os.strerror(number) in str(error):
-            return OSError(number, os.strerror(number))
+    numbers = [int(number) for number in OS_ERROR.findall(str(error))]
+    for number in (*numbers, *(number for number in OF_DISKS if os.strerror(number) in str(error))):
+        return OSError(number, os.strerror(number))
     if type(error) not in (OSError, *OF_LIBRARIES):
         return None
     if VANISHED in str(error) or not pathlib.Path(folder).exists():

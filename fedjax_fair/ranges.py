@@ -26,7 +26,7 @@ class Range(NamedTuple):
         return ' and '.join(bound for bound in (low, high) if bound)
 
 
-SMALLEST_FLOAT, LARGEST_FLOAT = 2.0**-126, (2 - 2.0**-23) * 2.0**127  # in size, of what devices compute with
+SMALLEST_FLOAT, LARGEST_FLOAT = 2.0**-126, (2 - 2.0**-23) * 2.0**127  # absolute values of float32
 
 
 def fits_float32(number: float) -> bool:

@@ -39,6 +39,16 @@ with of_program(), StopFlag() as stop, concurrent.futures.ThreadPoolExecutor(1) 
         signal.raise_signal({0})
     saving.result()
 """,
+    'in a library that answers no signal': """
+import hashlib, os, threading
+def send():
+    for _ in range(2):
+        time.sleep(0.3)
+        os.kill(os.getpid(), {0})
+with of_program():
+    threading.Thread(target=send).start()
+    hashlib.pbkdf2_hmac('sha256', b'', b'', 2**31 - 1)
+""",
     'in a destructor': """
 class Held:
     def __del__(self):
@@ -78,6 +88,25 @@ def ended(program, signum):
 @pytest.mark.parametrize('program', PROGRAMS)
 def test_a_second_signal_ends_the_program_in_one_line(program, signum):
     assert ended(PROGRAMS[program], signum) == (EXIT_CODES[signum], AT_ONCE)
+
+
+LATE = """
+import atexit, fedjax_fair.cli.main as main
+atexit.register(lambda: time.sleep(60))  # a library that takes long
+def console():
+    print('table')
+    sys.exit(CODE)
+main.console = console
+from fedjax_fair.cli import console
+console()
+"""
+
+
+@pytest.mark.parametrize('code', EXIT_CODES.values())
+def test_a_stopped_program_does_not_wait_for_libraries(code):
+    program = HEAD + LATE.replace('CODE', str(code))
+    found = subprocess.run([sys.executable, '-c', program], cwd=os.getcwd(), capture_output=True, text=True, timeout=50)
+    assert (found.returncode, found.stdout, found.stderr) == (code, 'table\n', '')
 
 
 @pytest.fixture

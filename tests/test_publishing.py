@@ -3,10 +3,12 @@
 import errno
 import os
 import pathlib
+import subprocess
+import time
 
 import pytest
 
-from fedjax_fair import publishing
+from fedjax_fair import process_marks, publishing
 from fedjax_fair.publishing import CannotWrite, behind_links, free_bytes, make_folder, publish, published
 
 
@@ -94,3 +96,30 @@ def test_pipes_and_devices_are_written_as_they_are():
 
 def test_free_space_is_that_of_the_nearest_folder(tmp_path):
     assert free_bytes(tmp_path / 'not' / 'yet') > 0
+
+
+def left_by(process: int, number: int = 0) -> str:
+    """The mark of another process on this machine."""
+    return f'{process_marks.new_mark()[:8]}{process:06x}{number:02x}'
+
+
+def test_what_a_killed_process_left_goes_with_the_next_file_of_that_name(tmp_path):
+    dead = subprocess.Popen(['true'])
+    dead.wait()
+    gone, living = (tmp_path / f'table.md.{left_by(pid)}.tmp' for pid in (dead.pid, os.getppid()))
+    mine, other = tmp_path / 'table.md.copy.tmp', tmp_path / f'other.md.{left_by(dead.pid)}.tmp'
+    for path in (gone, living, mine, other):
+        path.write_text('half')
+    publish(tmp_path / 'table.md', 'new')
+    assert {path.name for path in tmp_path.iterdir()} == {'table.md', living.name, mine.name, other.name}
+
+
+def test_what_another_machine_writes_goes_when_it_has_been_silent(tmp_path):
+    draft = tmp_path / f'table.md.{int(left_by(1)[:8], 16) ^ 1:08x}00000100.tmp'
+    draft.write_text('half')
+    publish(tmp_path / 'table.md', 'new')
+    assert draft.exists()
+    long_ago = time.time() - process_marks.SILENCE - 60
+    os.utime(draft, (long_ago, long_ago))
+    publish(tmp_path / 'table.md', 'newer')
+    assert [path.name for path in tmp_path.iterdir()] == ['table.md']

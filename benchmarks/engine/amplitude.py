@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from benchmarks.engine.session import in_turn, page, program
-from benchmarks.peers.report import table
+from benchmarks.tables import table
 from fedjax_fair.core import Local, build
 from fedjax_fair.data.federation import Examples, cohort_of
 from fedjax_fair.methods import make_methods

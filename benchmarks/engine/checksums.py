@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from benchmarks.engine.session import RESULTS, page, write
-from benchmarks.peers.report import machine, table
+from benchmarks.tables import machine, table
 from fedjax_fair.training import checksums
 from fedjax_fair.training.checkpoint import CHECKPOINTS_KEPT
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.engine.session import Session, page, program
-from benchmarks.peers.report import table
+from benchmarks.tables import table
 from fedjax_fair.training.config import Config
 from fedjax_fair.training.devices import use_host_devices
 

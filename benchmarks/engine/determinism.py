@@ -16,7 +16,7 @@ import jax
 import numpy as np
 
 from benchmarks.engine.session import RESULTS, Session, in_turn, page, write
-from benchmarks.peers.report import machine, table
+from benchmarks.tables import machine, table
 from fedjax_fair.training import Config, use_host_devices
 
 SHOWN = (1, 2, 5, 10, 15, 20)

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from benchmarks.engine.session import Session, in_turn, page, program
-from benchmarks.peers.report import table
+from benchmarks.tables import table
 from fedjax_fair.core import tree
 from fedjax_fair.methods import make_methods
 from fedjax_fair.testing import scripted_rounds

@@ -14,7 +14,7 @@ from typing import Any
 import jax
 
 from benchmarks.engine.session import page, program
-from benchmarks.peers.report import table
+from benchmarks.tables import table
 from fedjax_fair.training import Config, run, use_host_devices
 
 VALUES, SEEDS = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0), (0, 1, 2)

@@ -14,7 +14,7 @@ import numpy as np
 
 from benchmarks.engine.points import Point, alone, results_folder, rounds_of
 from benchmarks.engine.session import page, write
-from benchmarks.peers.report import machine, table
+from benchmarks.tables import machine, table
 from fedjax_fair.core import Method
 from fedjax_fair.metrics import classification
 from fedjax_fair.models import make_model

@@ -17,7 +17,7 @@ from jax.sharding import PartitionSpec as P
 
 from benchmarks.engine.points import Point, alone, results_folder
 from benchmarks.engine.session import page, write
-from benchmarks.peers.report import machine, table
+from benchmarks.tables import machine, table
 from fedjax_fair.core.client_map import AXIS, client_mesh
 from fedjax_fair.core.tree import num_bytes, weighted_sum
 from fedjax_fair.core.types import Array, PyTree

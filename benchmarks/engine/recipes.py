@@ -16,8 +16,8 @@ import numpy as np
 
 from benchmarks.engine.session import Session, in_turn, page, program
 from benchmarks.peers.job import JOBS, write_data
-from benchmarks.peers.report import table
 from benchmarks.peers.worker_ours import config_of
+from benchmarks.tables import table
 from fedjax_fair.methods import RECIPES
 from fedjax_fair.training.config import Config
 from fedjax_fair.training.devices import use_host_devices

@@ -13,7 +13,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from benchmarks.peers.report import machine
+from benchmarks.tables import machine
 from fedjax_fair.training.config import Config
 from fedjax_fair.training.setup import prepare
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.engine.session import page, program
-from benchmarks.peers.report import table
+from benchmarks.tables import table
 from fedjax_fair import stats
 from fedjax_fair.stats.sample import Sample, judge, make_sample
 from fedjax_fair.stats.scores import SCORES

@@ -21,7 +21,7 @@ import numpy as np
 
 from benchmarks.engine.points import Point, alone, results_folder
 from benchmarks.engine.session import page, write
-from benchmarks.peers.report import machine, table
+from benchmarks.tables import machine, table
 from fedjax_fair.data.memory_map import MappedRows
 from fedjax_fair.training.checkpoint import Checkpoints
 from fedjax_fair.training.cohort_supply import Resident, Streaming, Supply

@@ -17,7 +17,7 @@ from typing import Any
 
 from benchmarks.engine.session import page, program
 from benchmarks.peers.job import JOBS, write_data
-from benchmarks.peers.report import table
+from benchmarks.tables import table
 
 SEEDS = 8
 HITS, REQUESTS = '/jax/compilation_cache/cache_hits', '/jax/compilation_cache/compile_requests_use_cache'

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from benchmarks.engine.session import page, program
-from benchmarks.peers.report import table
+from benchmarks.tables import table
 
 TILTS = (-100, -10, -1, -0.1, -0.01, 0, 0.01, 0.1, 1, 10, 100)
 TIMED = ((-100, -100), (0, 0), (100, 100))  # points of the grid that are also run on their own

@@ -20,6 +20,7 @@ from benchmarks.peers import chart, environment, peak, report
 from benchmarks.peers.contenders import CACHED, CONTENDERS, OURS
 from benchmarks.peers.job import JOBS, Job, write_data
 from benchmarks.peers.protocol import Worker, WorkerError
+from benchmarks.tables import machine
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 RESULTS = ROOT / 'benchmarks' / 'results'
@@ -29,7 +30,7 @@ WARM_UP = 1  # rounds between the first and the measured ones
 
 def compare(job: Job, names: Sequence[str], rounds: int) -> dict[str, Any]:
     """Start a worker for every named side, measure them and check that they did the same."""
-    host = report.machine()
+    host = machine()
     peers = {peer for name in names if (peer := CONTENDERS[name].peer)}
     pythons, missing = environment.ensure_all(sorted(peers | {PEAK}))
     python = pythons.get(PEAK, sys.executable)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks.peers.job import Job
+from benchmarks.tables import table
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,12 +64,6 @@ def _difference(job: Job, side: Measurement, own: Measurement) -> str | None:
     if abs(loss - right) > job.tolerance * own.before['loss']:
         return f'learns differently: test loss {loss:.4f} after equally many rounds instead of {right:.4f}'
     return None
-
-
-def machine() -> dict[str, Any]:
-    """Cores this process may use, the memory of the machine, and how busy it was in the last minute."""
-    memory = os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES')
-    return {'cores': len(os.sched_getaffinity(0)), 'memory_gib': round(memory / 2**30, 1), 'load': os.getloadavg()[0]}
 
 
 def summarise(
@@ -136,11 +130,6 @@ def as_markdown(summary: Mapping[str, Any]) -> str:
         *(_about(name, side) for name, side in sides.items()),
     ]
     return '\n'.join(lines) + '\n'
-
-
-def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """The lines of a markdown table."""
-    return [f'| {" | ".join(cells)} |' for cells in (columns, ['---'] * len(columns), *rows)]
 
 
 def _row(name: str, side: Mapping[str, Any]) -> list[str]:

@@ -29,7 +29,7 @@ import numpy as np
 from absl import app, flags
 from PIL import Image, ImageDraw
 
-from fedjax_fair.cli.main import guarded
+from fedjax_fair.cli import guarded
 from fedjax_fair.data.sources.pixels import opened, read_mask
 from fedjax_fair.errors import DataError
 from fedjax_fair.foreign import check_plain

@@ -20,6 +20,7 @@ REFUSED = (
     errno.EROFS,
     errno.ENOSPC,
     errno.EDQUOT,
+    errno.EFBIG,
     errno.EIO,
 )
 

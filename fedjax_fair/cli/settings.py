@@ -24,6 +24,7 @@ from fedjax_fair.training.tuning import TUNING_OPTIONS, tune
 HYPER = re.compile(r'--([a-z0-9_]+\.[a-z0-9_]+)(?:=(.*))?$', re.DOTALL)
 SHORT_DASH = re.compile(r'^-(?=[a-zA-Z])')  # absl reads -name=value, too
 DASHES = '--'  # before the name of a flag
+BOOLEANS = ('true', 't', '1', 'false', 'f', '0')  # what absl takes for a flag that is on or off
 FLAGS_OF_FILES = ('config', 'flagfile')  # that name files of flags
 LONGEST_NAME = 100  # characters of a flag's name, dashes included
 PLUGIN = '--plugin='
@@ -176,7 +177,7 @@ def is_flag(word: str) -> bool:
 
 
 def _check_words(words: Sequence[str]) -> None:
-    """Refuse words that no file can hold, and names that are none: libraries would answer with tracebacks."""
+    """Refuse words that are not UTF-8, and names of flags that are far too long: libraries would show tracebacks."""
     for word in words:
         if not is_writable_text(word):
             raise UserError(f'{word} is not text in UTF-8; rename the file or folder')
@@ -227,6 +228,9 @@ def parsed(words: Sequence[str], values: flags.FlagValues) -> list[str]:
         name = word.removeprefix(DASHES)
         if is_flag(word) and name in values and not values[name].boolean and is_flag(following):
             raise UserError(f'`{name}` needs a value: write {word}=VALUE')
+        name, equals, value = name.partition('=')
+        if is_flag(word) and equals and name in values and values[name].boolean and value.lower() not in BOOLEANS:
+            raise UserError(f'`{name}`={value} must be true or false')
     try:
         return values(['fedjax-fair', *words])[1:]
     except (flags.Error, ValueError) as error:
@@ -242,6 +246,13 @@ def config_of(values: flags.FlagValues, hyper: dict[str, str], recipe: str | Non
         if given:
             settings[field.name] = field.metadata['written'].value(given)
     return Config(**settings | {'hyper': hyper} | ({} if recipe is None else {'recipe': recipe}))
+
+
+def config_from(words: Sequence[str]) -> tuple[Config, dict[str, str]]:
+    """The settings that the words of a command line give, and the hyper-parameters ``part.key`` as texts."""
+    values = flags.FlagValues()
+    hyper = parse(words, values)
+    return config_of(values, {}), hyper
 
 
 def _value(option: Option, values: flags.FlagValues) -> Any:

@@ -37,7 +37,7 @@ def machine() -> Platform:
 
 
 def current() -> Platform:
-    """What programs are made for here."""
+    """The platform that programs are made for here: the one of :func:`made_for`, else this machine."""
     return _described.value or machine()
 
 

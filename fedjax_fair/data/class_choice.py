@@ -1,4 +1,4 @@
-"""Some classes of a pool alone: a binary task of two classes that are hard to tell apart, for example."""
+"""Keeps some classes of a pool: two that are hard to tell apart make a binary task, for example."""
 
 from __future__ import annotations
 

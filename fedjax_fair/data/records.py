@@ -6,15 +6,17 @@ A folder holds ``examples.array_record``, one record per example (the bytes of `
 
 from __future__ import annotations
 
+import contextlib
+import glob
 import json
 import pathlib
-import tempfile
 from typing import Any
 
 import numpy as np
 from array_record.python.array_record_module import ArrayRecordReader, ArrayRecordWriter
 
 from fedjax_fair.errors import DataError
+from fedjax_fair.process_marks import MARK, is_dead, new_mark
 
 DATA, LAYOUT = 'examples.array_record', 'layout.json'
 EXAMPLES_AT_ONCE = 1024  # examples in memory while they are written
@@ -35,12 +37,17 @@ def write_records(folder: pathlib.Path, x: np.ndarray, y: np.ndarray) -> None:
     record = _record(folder, layout)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f'.{folder.name}.') as draft:
-            made = pathlib.Path(draft, folder.name)
-            made.mkdir()
-            _write(made / DATA, record, x, y)
-            (made / LAYOUT).write_text(json.dumps(layout))
-            made.rename(folder)  # nobody ever sees half of it
+        draft = folder.with_name(f'.{folder.name}.{new_mark()}')
+        try:
+            draft.mkdir()
+            _write(draft / DATA, record, x, y)
+            (draft / LAYOUT).write_text(json.dumps(layout))
+            draft.rename(folder)  # nobody ever sees half of it
+        finally:
+            _remove(draft)
+            for left in folder.parent.glob(f'.{glob.escape(folder.name)}.{MARK}'):  # by a killed process
+                if is_dead(left, left.name.rpartition('.')[2]):
+                    _remove(left)
     except (OSError, RuntimeError) as error:
         raise DataError(f'{folder}: examples cannot be written: {error}') from None
 
@@ -48,6 +55,7 @@ def write_records(folder: pathlib.Path, x: np.ndarray, y: np.ndarray) -> None:
 class Records:
     """The examples that :func:`write_records` wrote, read at any positions.
 
+    >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as place:
     ...     folder = pathlib.Path(place, 'examples')
     ...     write_records(folder, np.arange(6.0).reshape(3, 2), np.array([5, 6, 7]))
@@ -91,6 +99,13 @@ def _write(path: pathlib.Path, record: np.dtype, x: np.ndarray, y: np.ndarray) -
         for row in rows:
             writer.write(row.tobytes())
     writer.close()
+
+
+def _remove(draft: pathlib.Path) -> None:
+    with contextlib.suppress(OSError):
+        for name in (DATA, LAYOUT):
+            (draft / name).unlink(missing_ok=True)
+        draft.rmdir()
 
 
 def _record(folder: pathlib.Path, layout: dict[str, Any]) -> np.dtype:

@@ -56,6 +56,8 @@ def resolve_hyper(recipe: str, hyper: Mapping[str, Any]) -> dict[str, dict[str, 
     if not isinstance(hyper, Mapping) or not all(isinstance(name, str) for name in hyper):
         raise UserError(f'`hyper`={hyper!r}: expected a mapping such as {{"fedprox.mu": 0.1}}')
     parts = recipe.split('+')
+    if doubles := [part for part in parts if parts.count(part) > 1]:
+        raise UserError(f'recipe {recipe!r}: {doubles[0]!r} is listed twice')
     where = f'recipe {recipe!r}' if len(parts) > 1 else ''
     entries = {part: recipes.entry(part, where) for part in parts}
     for name, value in hyper.items():

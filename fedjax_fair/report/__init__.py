@@ -5,14 +5,15 @@ from fedjax_fair.report.frontier import frontier_text
 from fedjax_fair.report.head import head_lines, head_of
 from fedjax_fair.report.html import draw_report, write_report
 from fedjax_fair.report.identical_runs import identical_runs
-from fedjax_fair.report.markup import to_latex, to_markdown
-from fedjax_fair.report.remarks import did_not_learn, remarks_of
+from fedjax_fair.report.latex import to_latex
+from fedjax_fair.report.markdown import to_markdown
+from fedjax_fair.report.remarks import remarks_of
 from fedjax_fair.report.table import Table, make_table, make_tables
 from fedjax_fair.report.terminal import to_rich
 from fedjax_fair.report.tuning import tuning_text
 from fedjax_fair.report.verdict_paragraph import Verdict, verdict, verdict_of
 from fedjax_fair.results import load_runs
-from fedjax_fair.results.chance import chance_level
+from fedjax_fair.results.chance import chance_level, did_not_learn
 from fedjax_fair.viz.fairness import client_distribution, fairness_plane
 from fedjax_fair.viz.figures import accuracy_over_rounds, training_loss
 from fedjax_fair.viz.forest import forest

@@ -14,6 +14,7 @@ from fedjax_fair.report.pieces import html_table, markdown_table
 from fedjax_fair.report.remarks import remarks_of
 from fedjax_fair.report.verdict_words import digits_beside, number
 from fedjax_fair.results import Run, frontiers, model_words, rounds_words, score_of
+from fedjax_fair.results.chance import NOT_LEARNED, did_not_learn
 from fedjax_fair.results.frontier import Interval, cost_of_fairness, interval, limits
 from fedjax_fair.viz.frontier import Curves, frontier_figure
 
@@ -69,7 +70,19 @@ def _around(name: str, runs: Mapping[float, Run], metric: str | None) -> tuple[l
 
 
 def in_words(name: str, runs: Mapping[float, Run], metric: str | None = None) -> str:
-    """How much of the mean each point of the worst costs, where it is decided that the worst gains at all."""
+    """How much of the mean each point of the worst costs, where it is decided that the worst gains at all.
+
+    Values whose models did not learn are left out: one that answers alike everywhere may have the best worst score.
+    """
+    learned = {value: run for value, run in runs.items() if not did_not_learn(run, run.headline)}
+    if not learned:
+        return f'{name}: no value learned anything.'
+    lost = ', '.join(f'{value:g}' for value in runs if value not in learned)
+    told = _price_in_words(name, learned, metric)
+    return f'{told} Left out, for their models {NOT_LEARNED}: {lost}.' if lost else told
+
+
+def _price_in_words(name: str, runs: Mapping[float, Run], metric: str | None) -> str:
     cost = cost_of_fairness(runs, metric)
     if cost is None:
         return f'{name}: no value has both AVG and worst.'

@@ -14,7 +14,8 @@ from fedjax_fair.report.data_files import to_csv, to_json
 from fedjax_fair.report.frontier import frontier_section
 from fedjax_fair.report.head import head_of
 from fedjax_fair.report.html_tables import results_part
-from fedjax_fair.report.markup import to_latex, to_markdown
+from fedjax_fair.report.latex import to_latex
+from fedjax_fair.report.markdown import to_markdown
 from fedjax_fair.report.page import GUIDE, STYLE
 from fedjax_fair.report.pictures import figures_part
 from fedjax_fair.report.remarks import remarks_of, with_remarks
@@ -25,7 +26,7 @@ from fedjax_fair.results.findings import MARGIN
 from fedjax_fair.results.report_files import PAGE
 from fedjax_fair.viz.frontier import Curves
 
-FILES = {'tex': to_latex, 'csv': to_csv, 'json': to_json}  # by the ending of table.*, beside table.md
+FORMATS = {'tex': to_latex, 'csv': to_csv, 'json': to_json}  # by the ending of table.*, beside table.md
 
 
 def write_report(
@@ -65,7 +66,7 @@ def draw_report(
     out = make_folder(out)
     runs = [run for table in tables for run in table.found.runs]
     publish(out / 'table.md', with_remarks(to_markdown(*tables), runs))
-    for ending, text in FILES.items():
+    for ending, text in FORMATS.items():
         publish(out / f'table.{ending}', text(*tables))
     parts = [
         _header(runs, tables),

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
+from fedjax_fair.core.evaluate import WITHOUT_TRAINING
 from fedjax_fair.results import Run
 
-KINDS = ('global', 'deployed')  # the server's model, and those that clients use
 LOSS_DIGITS = 4  # significant digits in which test losses agree: rounding may differ, luck would not hit them
 
 
-def identical_runs(runs: Sequence[Run], kinds: Sequence[str] = KINDS) -> list[list[Run]]:
+def identical_runs(runs: Sequence[Run], kinds: Sequence[str] = WITHOUT_TRAINING) -> list[list[Run]]:
     """Groups of two or more runs of one scenario that end alike.
 
     They have the same seeds, and after the last round every client has exactly the same score in every seed, and the

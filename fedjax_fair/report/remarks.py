@@ -11,10 +11,9 @@ from fedjax_fair.report.identical_runs import identical_sentences
 from fedjax_fair.report.training_remarks import diverges, loss_stands_still, overfits, scores_stand_still
 from fedjax_fair.results import Run, failure_words
 from fedjax_fair.results.captions import MODEL_WORDS
-from fedjax_fair.results.chance import chance_level
+from fedjax_fair.results.chance import average_of, chance_level, did_not_learn
 from fedjax_fair.results.comparison import DIVERGED
 
-ROUNDING = 1e-6  # scores are computed in 32 bits
 CONSTANT = {'accuracy': 'always answering the most frequent class', 'balanced_accuracy': 'always answering one class'}
 
 
@@ -40,16 +39,6 @@ def with_remarks(table: str, runs: Sequence[Run]) -> str:
     return '\n'.join(filter(None, [head, table, below]))
 
 
-def did_not_learn(run: Run, kind: str = 'global') -> bool:
-    """Whether the AVG of a kind of model is not above :func:`chance_level`; a table must not call it fair."""
-    average, chance = _average(run, kind), chance_level(run, kind)
-    return average is not None and chance is not None and average <= chance + ROUNDING
-
-
-def _average(run: Run, kind: str) -> float | None:
-    return (run.result(kind) or {}).get('avg', {}).get('mean')
-
-
 def _remarks(run: Run) -> list[str]:
     """The remarks on one run."""
     told = []
@@ -62,7 +51,7 @@ def _remarks(run: Run) -> list[str]:
     if did_not_learn(run):
         model = run.label if run.headline == 'global' else f'the global model of {run.label}'
         told.append(f'{model} did not learn: {_not_above(run, "global")}')
-    if did_not_learn(run, 'deployed') and _average(run, 'deployed') != _average(run, 'global'):
+    if did_not_learn(run, 'deployed') and average_of(run, 'deployed') != average_of(run, 'global'):
         told.append(f'the models that clients of {run.label} use did not learn: {_not_above(run, "deployed")}')
     still = '' if run.diverged() else loss_stands_still(run) or scores_stand_still(run)
     if still:
@@ -76,7 +65,7 @@ def _remarks(run: Run) -> list[str]:
 
 
 def _not_above(run: Run, kind: str) -> str:
-    average, chance = (100 * (level or 0.0) for level in (_average(run, kind), chance_level(run, kind)))
+    average, chance = (100 * (level or 0.0) for level in (average_of(run, kind), chance_level(run, kind)))
     return f'AVG {average:.1f} % is not above {CONSTANT.get(run.score, "guessing")} ({chance:.1f} %)'
 
 

@@ -14,10 +14,10 @@ import numpy as np
 from fedjax_fair.errors import UserError
 from fedjax_fair.options import not_one_of
 from fedjax_fair.report.cells import Cell, Column
-from fedjax_fair.report.remarks import did_not_learn
-from fedjax_fair.report.verdict_words import NOT_LEARNED, in_units, short_word
+from fedjax_fair.report.verdict_words import in_units, short_word
 from fedjax_fair.results import Run
 from fedjax_fair.results.captions import MODEL_WORDS
+from fedjax_fair.results.chance import NOT_LEARNED, did_not_learn
 from fedjax_fair.results.comparison import DIVERGED
 from fedjax_fair.results.findings import MARGIN, Findings, findings, global_levels, swept_findings
 from fedjax_fair.results.measures import NAMES, NO_SPREAD, TOO_FEW, Level, too_few
@@ -171,10 +171,8 @@ def _other_models(found: Findings) -> list[Column]:
 def _of_global_model(found: Findings, key: str) -> Column:
     """One statistic of the global model, with its interval, of every run."""
     name, about = (text.replace('{score}', found.score).replace('{over}', found.over) for text in NAMES[key])
-    better, levels = (
-        'low' if key == 'spread' else 'high',
-        [global_levels(run, found.metric).get(key) for run in found.runs],
-    )
+    better = 'low' if key == 'spread' else 'high'
+    levels = [global_levels(run, found.metric).get(key) for run in found.runs]
     column = Column(f'global model {name}', better, 1, f'of the global model: {about}', _none, kind='level')
     return _with_raw(column._replace(cell=lambda place: _level_cell(levels[place], key)), key, levels)
 

@@ -23,7 +23,7 @@ def tuning_text(out: pathlib.Path) -> str:
     for recipe, found in record['recipes'].items():
         parts.append(f'## {as_markdown(recipe)}\n\n{markdown_table(*_space(found), left=2)}')
         parts.append(markdown_table(*_trials(record, found)))
-        parts.append(f'{as_markdown(_chosen(recipe, found))}\n')
+        parts.append(f'{as_markdown(f"{recipe}: {_chosen(found)}")}\n')
     return '\n'.join(parts)
 
 
@@ -34,7 +34,7 @@ def tuning_section(out: pathlib.Path) -> str:
     record = tuning(out)
     publish(out / 'tuning.md', tuning_text(out))
     blocks = [
-        f'<details class="trials"><summary>{as_html(recipe)} <span>{as_html(_chosen(recipe, found))}</span></summary>'
+        f'<details class="trials"><summary>{as_html(recipe)} <span>{as_html(_chosen(found))}</span></summary>'
         f'{html_table(*_space(found))}{html_table(*_trials(record, found))}</details>'
         for recipe, found in record['recipes'].items()
     ]
@@ -74,9 +74,9 @@ def _percent(score: float | None) -> str:
     return '–' if score is None else f'{100 * score:.2f}'
 
 
-def _chosen(recipe: str, found: Record) -> str:
+def _chosen(found: Record) -> str:
     if found.get('chosen') is None:
-        return f'{recipe}: not finished'
+        return 'not finished'
     point = ', '.join(f'{name}={value:g}' for name, value in found['trials'][found['chosen']]['point'].items())
     which = 'the settings as given' if found['chosen'] == 0 else f'trial {found["chosen"]}'
-    return f'{recipe}: chosen is {which} ({point}); trials were trained on {found["examples_trained"]:,.0f} examples'
+    return f'chosen is {which} ({point}); trials were trained on {found["examples_trained"]:,.0f} examples'

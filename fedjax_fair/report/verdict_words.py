@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from fedjax_fair.report.remarks import did_not_learn
+from fedjax_fair.results.chance import NOT_LEARNED, did_not_learn
 from fedjax_fair.results.comparison import DIVERGED
 from fedjax_fair.results.findings import Findings
 from fedjax_fair.results.measures import NO_SPREAD, ONE_SEED, TOO_FEW, Difference
@@ -18,7 +18,6 @@ from fedjax_fair.stats.verdicts import (
     WORSE,
 )
 
-NOT_LEARNED = 'did not learn'
 UP, DOWN = (BETTER, SLIGHTLY_BETTER), (WORSE, SLIGHTLY_WORSE)
 
 
@@ -101,8 +100,13 @@ def advice(difference: Difference, margin: float, seeds: int) -> str:
 
 
 def _times(times: float) -> str:
-    """Rounded up: to tenths, and to whole numbers from ten on."""
-    return f'{math.ceil(times * 10 - 1e-9) / 10:g}' if times < 10 else str(math.ceil(times))
+    """Rounded up to two digits: the estimate of a variance bears no more.
+
+    >>> _times(1.63), _times(56.2), _times(1763.0)
+    ('1.7', '57', '1800')
+    """
+    step = 10.0 ** (max(0, math.floor(math.log10(times))) - 1)
+    return f'{math.ceil(times / step - 1e-9) * step:.{1 if step < 1 else 0}f}'.removesuffix('.0')
 
 
 def fairness(avg: Difference, spread: Difference, margin: float) -> str:

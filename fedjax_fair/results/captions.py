@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from fedjax_fair.results.runs import Run
 from fedjax_fair.results.schema import MODEL_KINDS
-from fedjax_fair.results.selection import told
+from fedjax_fair.results.selection import reported_in_words
 
 SCORE_WORDS = {
     'balanced_accuracy': 'balanced accuracy',
@@ -24,7 +24,7 @@ MODEL_WORDS = {
 
 def rounds_words(runs: Sequence[Run]) -> str:
     """In words, which rounds the numbers of these runs are about; by run where they differ."""
-    words = [told(run.rounds_reported) for run in runs]
+    words = [reported_in_words(run.rounds_reported) for run in runs]
     if len(set(words)) == 1:
         return words[0]
     return '; '.join(f'{run.label}: {own}' for run, own in zip(runs, words, strict=True))

@@ -84,6 +84,9 @@ def compare_runs(
     clients = analysis if samples.clients is samples.groups else stats.analyse_sample(samples.clients, margin)
     patients = len(np.unique(np.concatenate([_keys(one[0]) for one in units])))
     notes += _limits(samples.groups, over, known, len(seeds), patients)
+    alike = [label for label, half in zip(labels, analysis.outcomes['avg'].level_half, strict=True) if half == 0]
+    if alike:
+        notes.append(f'{", ".join(alike)}: all seeds and test patients agree, so AVG has no interval')
     return Comparison(tuple(runs), baseline, margin, seeds, over, analysis, clients, patients, known, tuple(notes))
 
 
@@ -148,6 +151,8 @@ def _limits(sample: Sample, over: str, known: bool, seeds: int, patients: int) -
         notes.append('patients are unknown: intervals are too narrow if several images are of one patient')
     if sample.names == (ALL,):
         notes.append(f'all {over} share one test set and one model: nothing can be said about the spread between them')
+    elif len(sample.names) == 1:
+        notes.append(f'one test site, {sample.names[0]}: nothing can be said about the spread between sites')
     if seeds == 1:
         notes.append('one seed: intervals are about these trained models, not about the methods')
     what = 'test patients' if known else 'test examples'

@@ -70,20 +70,20 @@ class History:
         self._uncopied.append(text)
         self.lines.extend(lines)
 
-    def sealed(self) -> Seal:
-        """Length and checksum of the file, for a checkpoint; the copy beside the checkpoints is brought up to date."""
+    def seal_with_copy(self) -> Seal:
+        """The seal for a checkpoint; the copy beside the checkpoints is brought up to date."""
         text = b''.join(self._uncopied)
         if self._copy is not None:
             self._copy.append(text)
-            self._copy.sealed()
+            self._copy.seal()
         elif self._copy_path is not None:
             self._copy = Journal(make_folder(self._copy_path.parent) / self._copy_path.name, text)
         self._uncopied.clear()
         return self.seal()
 
     def seal(self) -> Seal:
-        """Length and checksum of the file, for the summary of a run that ends; nothing is copied."""
-        return self._file.sealed()
+        """Length and checksum of the file."""
+        return self._file.seal()
 
     def of(self, seed: int, kind: str, rounds: Sequence[int] | None = None) -> list[dict[str, Any]]:
         """The summaries of one seed and kind of model, in order: of all rounds, or of those given."""

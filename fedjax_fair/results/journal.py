@@ -38,7 +38,7 @@ class Journal:
         except OSError as error:
             raise CannotWrite(self.path, error) from None
 
-    def sealed(self) -> Seal:
+    def seal(self) -> Seal:
         """Length and checksum of all that was written; a checkpoint that holds them must not be older than the file."""
         try:
             if self._written:

@@ -52,10 +52,10 @@ def validation_score(log: History, seeds: Sequence[int], rounds: Sequence[Sequen
     return over_seeds([{'score': of_seed.mean()} for of_seed in scores])['score']
 
 
-def told(rounds: Sequence[Sequence[int]]) -> str:
+def reported_in_words(rounds: Sequence[Sequence[int]]) -> str:
     """In words, which rounds of every seed the numbers are about.
 
-    >>> told([[16, 18, 20], [16, 18, 20]]), told([[20]]), told([[12], [8], [12]])
+    >>> reported_in_words([[16, 18, 20], [16, 18, 20]]), reported_in_words([[20]]), reported_in_words([[12], [8], [12]])
     ('means of rounds 16, 18, 20', 'numbers of round 20', 'numbers of rounds 12, 8, 12, by seed')
     """
     first = list(rounds[0])

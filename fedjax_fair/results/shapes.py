@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from fedjax_fair.errors import UserError
 
-FARTHEST = 1e300  # from 0; further ones are no results, and arithmetic with them fails
+LARGEST_SIZE = 1e300  # of a number in a file; arithmetic with larger ones overflows
 
 
 class Shape(NamedTuple):
@@ -18,11 +18,11 @@ class Shape(NamedTuple):
 
 
 def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and -FARTHEST < value < FARTHEST
+    return isinstance(value, int) and not isinstance(value, bool) and -LARGEST_SIZE < value < LARGEST_SIZE
 
 
 def _is_number(value: Any) -> bool:
-    return _is_whole(value) or (isinstance(value, float) and -FARTHEST < value < FARTHEST)
+    return _is_whole(value) or (isinstance(value, float) and -LARGEST_SIZE < value < LARGEST_SIZE)
 
 
 def _are_numbers(value: Any) -> bool:

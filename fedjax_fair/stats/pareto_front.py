@@ -9,6 +9,7 @@ import numpy as np
 from fedjax_fair.stats.analysis import Outcome
 
 DRAWS = 4000
+ROUNDING = 1e-7  # of draws: recipes with the same predictions must not beat each other by it
 
 
 def shared_covariance(outcomes: Sequence[Outcome]) -> np.ndarray:
@@ -32,11 +33,11 @@ def shared_covariance(outcomes: Sequence[Outcome]) -> np.ndarray:
     return shared
 
 
-def front_shares(one: Outcome, other: Outcome, seed: int = 0) -> np.ndarray:
+def front_shares(one: Outcome, other: Outcome, seed: int = 0, among: Sequence[int] | None = None) -> np.ndarray:
     """``[R]``: in which share of draws from both errors a recipe is on the front of two statistics.
 
     A draw is ``mean + sqrt((S - 1) / chi2) sum_s (T_s - mean) e_s / sqrt(S (S - 1)) + K^(1/2) z``. It describes; it is
-    no test.
+    no test. ``among`` are the places of the recipes that are compared, in their order; by default all.
     """
     values = np.concatenate([one.values, other.values])
     count, seeds = len(one.values), values.shape[1]
@@ -49,9 +50,11 @@ def front_shares(one: Outcome, other: Outcome, seed: int = 0) -> np.ndarray:
         scale = np.sqrt((seeds - 1) / rng.chisquare(seeds - 1, DRAWS)) / np.sqrt(seeds * (seeds - 1))
         draws += scale[:, None] * (rng.standard_normal((DRAWS, seeds)) @ centred.T)
     signs = [1 if o.statistic.higher_is_better else -1 for o in (one, other)]
-    x, y = signs[0] * draws[:, :count], signs[1] * draws[:, count:]
-    as_good = (x[:, None, :] >= x[:, :, None]) & (y[:, None, :] >= y[:, :, None])
-    better = (x[:, None, :] > x[:, :, None]) | (y[:, None, :] > y[:, :, None])
+    places = np.arange(count) if among is None else np.asarray(among, int)
+    x, y = signs[0] * draws[:, places], signs[1] * draws[:, count + places]
+    (x, own_x), (y, own_y) = ((one[:, None, :], one[:, :, None]) for one in (x, y))
+    as_good = (x >= own_x - ROUNDING) & (y >= own_y - ROUNDING)
+    better = (x > own_x + ROUNDING) | (y > own_y + ROUNDING)
     return 1 - (as_good & better).any(2).mean(0)
 
 

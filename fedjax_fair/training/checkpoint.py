@@ -129,7 +129,7 @@ class Checkpoints:
             _by_all(lambda: _check(parts, tallies))
         except MemoryError:
             raise
-        except Exception as error:  # whatever Orbax stumbles over
+        except Exception as error:  # Orbax raises errors of many types
             why = ' '.join(str(error).split())[:120] or type(error).__name__
             kind, what = Damaged, 'is damaged'
             if isinstance(error, OtherArrays):

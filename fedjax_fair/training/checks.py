@@ -100,7 +100,7 @@ def check_together(config: Config) -> None:
 
 
 def _check_optimizer(config: Config) -> None:
-    """Refuse numbers of another optimiser."""
+    """Refuse options of an optimiser that is not used."""
     for name, owners in {'momentum': WITH_MOMENTUM, 'adam_b1': WITH_BETAS, 'adam_b2': WITH_BETAS}.items():
         value = getattr(config, name)
         if value != getattr(Config, name) and config.local_optimizer not in owners:
@@ -112,7 +112,7 @@ def _check_optimizer(config: Config) -> None:
 
 
 def _check_last_rate(config: Config) -> None:
-    """Refuse a learning rate that grows beyond all numbers."""
+    """Refuse a learning rate that grows until it overflows."""
     digits = math.log10(config.lr) + (config.rounds - 1) * math.log10(config.lr_decay)
     if digits > math.log10(LARGEST_FLOAT):
         raise UserError(f'`lr_decay`={config.lr_decay:g}: the learning rate of round {config.rounds} would be infinite')

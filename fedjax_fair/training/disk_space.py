@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from fedjax_fair.core.tree import num_bytes
 from fedjax_fair.core.types import FedState
 from fedjax_fair.errors import UserError
-from fedjax_fair.publishing import free_bytes, in_words
+from fedjax_fair.publishing import free_bytes
+from fedjax_fair.sizes import in_words
 from fedjax_fair.training.checkpoint import CHECKPOINTS_KEPT, FOLDER, ROWS
 from fedjax_fair.training.prediction_log import evaluation_rounds
 

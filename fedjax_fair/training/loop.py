@@ -18,7 +18,8 @@ from fedjax_fair.core.evaluate import KEPT
 from fedjax_fair.core.types import Array, FedState
 from fedjax_fair.errors import UserError
 from fedjax_fair.interruption import Interrupted, StopFlag
-from fedjax_fair.publishing import CannotWrite, in_words
+from fedjax_fair.publishing import CannotWrite
+from fedjax_fair.sizes import in_words
 from fedjax_fair.training import devices, finished_run, output, profile
 from fedjax_fair.training.checkpoint import FOLDER, Checkpoints, history_copy
 from fedjax_fair.training.checks import checked
@@ -306,7 +307,7 @@ class _Runner:
 
     def _save(self) -> None:
         files = zip(self.histories, self.kept, strict=True)
-        seals = [{'history': history.sealed(), 'examples': kept.sealed()} for history, kept in files]
+        seals = [{'history': history.seal_with_copy(), 'examples': kept.seal()} for history, kept in files]
         self.checkpoints.save(self.done, self.supply.whole(self.states), {**self.tallies, SEALS: seals})
 
     def _stop(self, stop: StopFlag) -> NoReturn:

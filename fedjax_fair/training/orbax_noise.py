@@ -1,7 +1,7 @@
-"""Keeps Orbax from talking past our own lines.
+"""Keeps Orbax quiet about errors that are told in one line of our own.
 
-Its threads log a warning or a whole traceback where we tell the same in one line. And when it fails to read one array,
-what it had asked for besides comes to an end later, in callbacks and futures whose errors nobody can catch.
+Its threads log a warning or a whole traceback of the same error. And when it fails to read one array, the other reads
+that it had begun fail later, in callbacks and futures whose errors nobody can catch.
 """
 
 from __future__ import annotations

@@ -16,7 +16,8 @@ from collections.abc import Iterator, Sequence
 from fedjax_fair.core.evaluate import MODEL_KINDS
 from fedjax_fair.data import records
 from fedjax_fair.errors import UserError
-from fedjax_fair.publishing import DRAFTS
+from fedjax_fair.process_marks import MARK
+from fedjax_fair.publishing import DRAFT, DRAFTS
 from fedjax_fair.results import CONFIG, HISTORY, SUMMARY, SWEEP, TUNING, holds_run, write_json
 from fedjax_fair.results.files import read_json
 from fedjax_fair.results.prediction_file import file_name
@@ -32,21 +33,19 @@ HERE = '.'  # in a list: the folder itself has the files of a run
 _LISTS = (LIST, *(LIST + draft for draft in DRAFTS))
 _NO_RESULTS = (*_LISTS, LOCK, CLAIM, 'lost+found')
 _NAMES = (CONFIG, HISTORY, SUMMARY, SWEEP, OVERLAYS, *{file_name(kind) for kind in MODEL_KINDS})
-DRAFT_OF_EXAMPLES = f'.examples.{"[a-z0-9_]" * 8}'  # a folder that a killed process left
-RUN_FILES = (*_NAMES, *(name + draft for name in _NAMES for draft in DRAFTS), DRAFT_OF_EXAMPLES)
+DRAFTS_OF_EXAMPLES = (f'.examples.{MARK}', f'.examples.{"[a-z0-9_]" * 8}')  # left by a killed process; the 2nd: older
+RUN_FILES = (*_NAMES, *(name + draft for name in _NAMES for draft in DRAFTS), *DRAFTS_OF_EXAMPLES)
 _STEP = rf'(\d+|{checkpoint.DAMAGED}\d+(-again)*)'
 _BY_ORBAX = (  # files and folders in a checkpoint, at any depth
     r'_CHECKPOINT_METADATA|_METADATA|_sharding|_strings\.json|array_metadatas|checkpoint|commit_success\.txt|d|'
     r'default|descriptor(\.pbtxt)?|manifest\.ocdbt|metadata|ocdbt\.process_\d+|process_\d+|state|tallies|[0-9a-f]{32}'
 )
 _UNFINISHED = r'(\.orbax-checkpoint-tmp(-\d+)?|\.__lock|\.tmp)?'
-_DRAFT = '(' + '|'.join(draft.replace('.', r'\.') for draft in DRAFTS) + ')'
 _EXAMPLES = '|'.join(map(re.escape, (records.DATA, records.LAYOUT)))
-_KINDS = '|'.join(MODEL_KINDS)
 RUN_FOLDERS = {  # with the paths of all that lies in them, however deep
-    checkpoint.FOLDER: rf'{_STEP}{_UNFINISHED}(/({_BY_ORBAX}){_UNFINISHED})*|history-\d+\.jsonl{_DRAFT}?',
+    checkpoint.FOLDER: rf'{_STEP}{_UNFINISHED}(/({_BY_ORBAX}){_UNFINISHED})*|history-\d+\.jsonl{DRAFT}?',
     checkpoint.ROWS: rf'({_STEP}|unfinished)(/\d+\.npy)?',
-    prediction_log.FOLDER: rf'({_KINDS})-\d+\.npz{_DRAFT}?',
+    prediction_log.FOLDER: prediction_log.PART,
     profile.FOLDER: r'plugins(/profile(/\d{4}(_\d\d){5}(/[^/]+\.(pb|json\.gz))?)?)?',
     'examples': _EXAMPLES,
     'rows': r'\d+\.npy',
@@ -176,7 +175,8 @@ def _run_paths(folder: pathlib.Path) -> Iterator[pathlib.Path]:
 def _strangers(folder: pathlib.Path) -> Iterator[pathlib.Path]:
     """What lies in the folders of a run and is not the run's; a link is deleted alone, whatever it leads to."""
     places = [(folder / name, pattern) for name, pattern in RUN_FOLDERS.items()]
-    places += [(draft, f'examples(/({_EXAMPLES}))?') for draft in folder.glob(DRAFT_OF_EXAMPLES)]
+    drafts = (draft for pattern in DRAFTS_OF_EXAMPLES for draft in folder.glob(pattern))
+    places += [(draft, f'examples|(examples/)?({_EXAMPLES})') for draft in drafts]
     for place, pattern in places:
         if place.is_symlink():
             continue

@@ -6,10 +6,11 @@ end of the run joins them in the files that :mod:`fedjax_fair.results.prediction
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import pathlib
-import shutil
+import re
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
@@ -22,12 +23,13 @@ import numpy as np
 from fedjax_fair.core.evaluate import KEPT
 from fedjax_fair.core.types import Task
 from fedjax_fair.data import Federation
-from fedjax_fair.publishing import make_folder, publish
+from fedjax_fair.publishing import DRAFT, make_folder, publish
 from fedjax_fair.results import MODEL_KINDS, SELECTIONS, History, reported
 from fedjax_fair.results.prediction_file import Predictions, file_name, records_that_fit, write_predictions
 from fedjax_fair.training.config import Config
 
 FOLDER = 'evaluated_examples'  # one file per evaluation, until the run ends
+PART = rf'({"|".join(MODEL_KINDS)})-\d+\.npz{DRAFT}?'  # their names
 
 
 class Plan(NamedTuple):
@@ -130,7 +132,7 @@ class PredictionLog:
             f'{self.parts / name} was lost or changed; what it predicted cannot be reported' for name in lost
         ]
 
-    def sealed(self) -> dict[str, int]:
+    def seal(self) -> dict[str, int]:
         """Checksums of the files that were written, for a checkpoint."""
         return dict(self._checksums)
 
@@ -171,7 +173,7 @@ class PredictionLog:
 
     def forget(self) -> None:
         """Remove the files of single evaluations; only a finished run does not need them."""
-        shutil.rmtree(self.parts, ignore_errors=True)
+        forget_parts(self.folder)
 
     def _write(self, kind: str, history: History) -> int:
         """0 where an evaluation is missing: the first part of the run kept none, or its file was lost."""
@@ -232,6 +234,15 @@ def popped(values: dict[str, Any]) -> dict[str, Any]:
     """Take the records of examples, by their names, out of the metrics."""
     names = [name for name in values if name.startswith(KEPT)]
     return {name.removeprefix(KEPT): values.pop(name) for name in names}
+
+
+def forget_parts(folder: pathlib.Path) -> None:
+    """Remove what a run kept of its evaluations, and nothing else that lies there."""
+    with contextlib.suppress(OSError):
+        for path in (folder / FOLDER).iterdir():
+            if re.fullmatch(PART, path.name):
+                path.unlink()
+        (folder / FOLDER).rmdir()
 
 
 def _is_part(path: pathlib.Path) -> bool:

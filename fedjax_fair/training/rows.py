@@ -15,6 +15,7 @@ import numpy as np
 from fedjax_fair.core.types import Array, PyTree
 from fedjax_fair.errors import UserError
 from fedjax_fair.publishing import CannotWrite, make_folder
+from fedjax_fair.sizes import in_words
 from fedjax_fair.training.checkpoint import CHECKPOINTS_KEPT
 
 
@@ -98,7 +99,7 @@ def _table(first: np.ndarray, clients: int, folder: pathlib.Path | None, number:
     copies = 2 + CHECKPOINTS_KEPT  # the rows themselves, all checkpoints, and one that is being written
     need, free = copies * math.prod(shape) * first.dtype.itemsize, shutil.disk_usage(folder).free
     if need > free:  # a mapped file that outgrows its disk would kill the process without a message
-        both = f'{need / 1e9:.1f} GB with its checkpoints, but {free / 1e9:.1f} GB are free'
+        both = f'{in_words(need)} with its checkpoints, but {in_words(free)} are free'
         raise UserError(f'`rows`=disk needs {both} in {folder}')
     try:
         table = np.lib.format.open_memmap(folder / f'{number}.npy', 'w+', first.dtype, shape)

@@ -22,11 +22,12 @@ from typing import Any
 import jax
 
 from fedjax_fair.errors import UserError
+from fedjax_fair.process_marks import SILENCE, is_running, machine, start_of
 from fedjax_fair.publishing import reason
 
 LOCK = '.fedjax_fair.lock'
 CLAIM = '.fedjax_fair.claim'  # held for a moment by whoever removes the lock of a dead process; a lock itself
-BEAT, SILENCE = 20.0, 300.0  # seconds between signs of life, and without one until a writer elsewhere counts as dead
+BEAT = 20.0  # seconds between signs of life of a writer
 
 _held: contextvars.ContextVar[tuple[pathlib.Path, ...]] = contextvars.ContextVar('held', default=())
 
@@ -161,27 +162,9 @@ def _this_process() -> dict[str, Any]:
         'process': os.getpid(),
         'host': socket.gethostname(),
         'since': datetime.datetime.now().astimezone().isoformat(' ', 'seconds'),
-        'machine': _machine(),
-        'started': _start_of(os.getpid()),
+        'machine': machine(),
+        'started': start_of(os.getpid()),
     }
-
-
-def _machine() -> str:
-    """Where numbers of processes mean the same: one start of one machine, and one container of it."""
-    try:
-        boot = pathlib.Path('/proc/sys/kernel/random/boot_id').read_text().strip()
-        return f'{boot} {os.readlink("/proc/self/ns/pid")}'
-    except OSError:
-        return socket.gethostname()
-
-
-def _start_of(process: int) -> str | None:
-    """When a process started, in ticks since the machine did; '' if it is dead, None if the system does not tell."""
-    try:
-        state, *numbers = pathlib.Path(f'/proc/{process}/stat').read_text().rpartition(')')[2].split()
-        return '' if state in 'ZX' else numbers[18]
-    except (OSError, ValueError, IndexError):
-        return None
 
 
 def _living_writer(lock: pathlib.Path) -> dict[str, Any] | None:
@@ -205,20 +188,12 @@ def _living_writer(lock: pathlib.Path) -> dict[str, Any] | None:
 def _is_alive(writer: dict[str, Any]) -> bool | None:
     """None where this machine cannot tell."""
     process, started = writer.get('process'), writer.get('started')
-    if writer.get('machine') != _machine() or not isinstance(process, int) or process <= 0:
+    if writer.get('machine') != machine() or not isinstance(process, int) or process <= 0:
         return None
-    start = _start_of(process)
+    start = start_of(process)
     if start is not None:
         return start == started  # another start: the number was given to another process
-    if os.name != 'posix':
-        return None
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:  # it belongs to somebody else
-        return True
-    return True
+    return is_running(process) if os.name == 'posix' else None
 
 
 def _silence(lock: pathlib.Path) -> float:

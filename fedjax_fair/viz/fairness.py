@@ -10,7 +10,7 @@ from scipy.special import fdtri
 
 from fedjax_fair import stats
 from fedjax_fair.results import Run, score_of
-from fedjax_fair.results.chance import headline_chances
+from fedjax_fair.results.chance import NOT_LEARNED, did_not_learn, headline_chances
 from fedjax_fair.results.findings import Findings, findings
 from fedjax_fair.results.measures import POINTS
 from fedjax_fair.stats.pareto_front import ellipse
@@ -29,7 +29,8 @@ def fairness_plane(runs: Sequence[Run], found: Findings | None = None) -> Figure
     """AVG against the worst score, one point per run with its 95 % ellipse: new seeds and new patients.
 
     Up and to the right is better. The dotted line runs through the runs that no other beats in both, and the legend
-    says with which chance a run is on that front. Without predictions there are points alone.
+    says with which chance a run is on that front. Models that did not learn are on no front. Without predictions there
+    are points alone.
     """
     found = found or findings(runs)
     with style.styled():
@@ -41,8 +42,9 @@ def fairness_plane(runs: Sequence[Run], found: Findings | None = None) -> Figure
         for place, outline in _ellipses(found).items():
             ax.plot(*outline, color=style.colour(place), linewidth=1, alpha=0.8, zorder=2)
             ax.fill(*outline, color=style.colour(place), alpha=0.07, linewidth=0, zorder=1)
-        if len(places) > 1:
-            spots = np.array(list(places.values()))
+        learned = [spot for place, spot in places.items() if _learned(found.runs[place])]
+        if len(learned) > 1:
+            spots = np.array(learned)
             front = spots[_not_beaten(spots)]
             front = front[np.argsort(front[:, 0])]
             ax.plot(front[:, 0], front[:, 1], ':', drawstyle='steps-pre', color=style.FAINT, zorder=1)
@@ -84,12 +86,19 @@ def _ellipses(found: Findings) -> dict[int, np.ndarray]:
 
 
 def _shares(found: Findings) -> dict[int, str]:
+    told = {place: f' ({NOT_LEARNED})' for place, run in enumerate(found.runs) if not _learned(run)}
     comparison = found.comparison
-    if comparison is None or len(found.places) < 2 or 'worst' not in comparison.analysis.outcomes:
-        return {}
+    among = [own for own, place in enumerate(found.places) if place not in told]
+    if comparison is None or len(among) < 2 or 'worst' not in comparison.analysis.outcomes:
+        return told
     outcomes = comparison.analysis.outcomes
-    shares = stats.front_shares(outcomes['avg'], outcomes['worst'])
-    return {place: f' (front {100 * share:.0f} %)' for place, share in zip(found.places, shares, strict=True)}
+    shares = stats.front_shares(outcomes['avg'], outcomes['worst'], among=among)
+    return told | {found.places[own]: f' (front {100 * share:.0f} %)' for own, share in zip(among, shares, strict=True)}
+
+
+def _learned(run: Run) -> bool:
+    """Whether a model is above chance: one that answers alike everywhere may have the best worst score."""
+    return not did_not_learn(run, run.headline)
 
 
 def client_distribution(runs: Sequence[Run], kind: str | None = None, found: Findings | None = None) -> Figure:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeGuard
 
 from fedjax_fair.results.findings import Findings
-from fedjax_fair.results.measures import NO_SPREAD, Difference
-from fedjax_fair.stats.verdicts import BETTER, NO_DIFFERENCE, SLIGHTLY_BETTER, SLIGHTLY_WORSE, WORSE
+from fedjax_fair.results.measures import NO_SPREAD, TOO_FEW, Difference
+from fedjax_fair.stats.verdicts import BETTER, IDENTICAL, NO_DIFFERENCE, SLIGHTLY_BETTER, SLIGHTLY_WORSE, WORSE
 from fedjax_fair.viz import style
 from fedjax_fair.viz.canvas import new_figure
 
@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 UP, DOWN, SAME, OPEN = style.PALETTE[2], style.PALETTE[1], style.PALETTE[0], style.FAINT
-COLOURS = {BETTER: UP, SLIGHTLY_BETTER: UP, WORSE: DOWN, SLIGHTLY_WORSE: DOWN, NO_DIFFERENCE: SAME}  # others: OPEN
+COLOURS = {  # all other verdicts: OPEN
+    BETTER: UP, SLIGHTLY_BETTER: UP, WORSE: DOWN, SLIGHTLY_WORSE: DOWN, NO_DIFFERENCE: SAME, IDENTICAL: SAME,
+}  # fmt: skip
 LEGEND = {UP: 'better', DOWN: 'worse', SAME: 'no difference above the margin', OPEN: 'undecided'}
 
 
@@ -23,8 +25,8 @@ def forest(found: Findings, key: str = 'avg') -> Figure:
     """Differences with the baseline in one statistic: a point, a thick 90 % and a thin 95 % bar for every recipe.
 
     The band is the margin. The bars on the right show which share of the variance seeds cause (left part) and which
-    the test patients (right part): more seeds shrink the former alone. Recipes that have
-    no spread beyond the noise of tests are left out of that of spreads.
+    the test patients (right part): more seeds shrink the former alone. Recipes that have no spread beyond the noise of
+    tests are left out of the figure of spreads.
     """
     measure = found.measures[key]
     rows = [(run.label, one) for run, one in zip(found.runs, measure.differences, strict=True) if is_drawn(one)]
@@ -46,9 +48,9 @@ def forest(found: Findings, key: str = 'avg') -> Figure:
         shares.set_xlabel('seeds |\npatients', fontsize=8)
         shares.grid(False)
         shares.spines[:].set_visible(False)
-        seen = [colour for colour in LEGEND if any(colour_of(one) == colour for _, one in rows)]
-        handles = [style.handle(color=colour, marker='o', linestyle='-') for colour in seen]
-        style.legend_below(figure, handles, [LEGEND[colour] for colour in seen])
+        seen = {_meaning(one): colour for colour in LEGEND for _, one in rows if colour_of(one) == colour}
+        handles = [style.handle(color=colour, marker='o', linestyle='-') for colour in seen.values()]
+        style.legend_below(figure, handles, list(seen))
         return figure
 
 
@@ -60,6 +62,11 @@ def is_drawn(difference: Difference | None) -> TypeGuard[Difference]:
 def colour_of(difference: Difference) -> str:
     """The colour of a verdict."""
     return COLOURS.get(difference.verdict, OPEN)
+
+
+def _meaning(difference: Difference) -> str:
+    """What the colour of a verdict means in the legend."""
+    return TOO_FEW if difference.verdict == TOO_FEW else LEGEND[colour_of(difference)]
 
 
 def _bar(ax: Axes, row: int, one: Difference) -> None:

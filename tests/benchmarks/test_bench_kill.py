@@ -2,6 +2,7 @@
 
 import json
 import signal
+import sys
 
 import numpy as np
 import pytest
@@ -104,6 +105,27 @@ def test_folders_differ_in_what_is_named(tmp_path):
         'summary.json: loss differs',
         'predictions.npz: probabilities differs',
     ]
+
+
+def test_runs_answer_ctrl_c_though_this_program_is_in_the_background(monkeypatch, tmp_path):
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
+    monkeypatch.setattr(sys, 'argv', ['kill', f'--folder={tmp_path}', f'--out={tmp_path}'])
+    monkeypatch.setattr(processes, 'PROGRAM', 'import time; time.sleep(5)')
+    found = []
+
+    def measure(folder, wanted):
+        found.append(processes.stop([], folder, folder / 'process', signal.SIGINT, 0.0, 0.5).ended.code)
+        return [{'machine': 'one', 'commit': 'c'}]
+
+    monkeypatch.setattr(kill, 'measure', measure)
+    monkeypatch.setattr(kill, 'write', lambda *args: None)
+    monkeypatch.setattr(kill, 'as_markdown', lambda journal: '')
+    try:
+        kill.main()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    assert found != [0]
 
 
 def test_a_process_that_ends_before_its_moment_is_not_killed(monkeypatch, tmp_path):

@@ -2,6 +2,8 @@
 
 import json
 import os
+import signal
+import sys
 import time
 
 import jax
@@ -85,3 +87,17 @@ def test_an_open_and_a_mapped_file_are_counted(tmp_path):
     with path.open('rb') as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ):
         after = watch.look()
     assert after['open_files'] > before['open_files'] and after['mapped_files'] > before['mapped_files']
+
+
+def test_the_run_does_not_outlive_this_program(monkeypatch, tmp_path):
+    """What ends a wait for a process by an exception ends the process."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    monkeypatch.setattr(sys, 'argv', ['soak', f'--folder={tmp_path}', f'--out={tmp_path}'])
+    monkeypatch.setattr(soak, 'soak', lambda *args: signal.raise_signal(signal.SIGTERM))
+    try:
+        with pytest.raises(SystemExit) as ended:
+            soak.main()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    assert ended.value.code == 128 + signal.SIGTERM

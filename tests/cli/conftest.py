@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import io
+import sys
 from typing import NamedTuple
 
 import pytest
 from absl import flags
 from disk_cache import compile_once  # noqa: F401  (a fixture for all tests here)
+from my_plugin import MINE
 
+from fedjax_fair import plugins
 from fedjax_fair.cli import main, settings
 from fedjax_fair.cli.mistakes import one_line
 
@@ -45,3 +48,15 @@ def _command():
 def toy():
     """Flags of an experiment that takes no time."""
     return ['--scenario=gaussian_toy_1', '--rounds=2', '--eval_every=1', '--batch_size=64', '--devices=1', '--quiet']
+
+
+@pytest.fixture
+def mine(tmp_path, monkeypatch):
+    """The plug-in mine.py in the working folder; nothing of it is left after the test."""
+    (tmp_path / 'mine.py').write_text(MINE)
+    (tmp_path / 'helper_beside_it.py').write_text('MU = 0.5\n')
+    monkeypatch.chdir(tmp_path)
+    yield 'mine.py'
+    for plugin in plugins.loaded():
+        plugins.unload(plugin.name)
+    sys.modules.pop('helper_beside_it', None)

@@ -326,3 +326,11 @@ def test_commands_are_modules_too(monkeypatch, capsys, module, words, told):
     with pytest.raises(SystemExit) as left:
         runpy.run_module(module, run_name='__main__')
     assert left.value.code == 0 and capsys.readouterr().out.startswith(told)
+
+
+def test_the_module_is_the_command_also_where_it_is_written_down(monkeypatch):
+    seen = []
+    monkeypatch.setattr(sys, 'argv', ['/somewhere/fedjax_fair/__main__.py', 'list'])
+    monkeypatch.setattr('fedjax_fair.cli.console', lambda: seen.append(sys.argv))
+    runpy.run_module('fedjax_fair', run_name='__main__')
+    assert seen == [['fedjax-fair', 'list']]

@@ -242,6 +242,10 @@ def test_mangled_lines(attempt):
     fuzz(attempt, 0, 400)
 
 
+def test_a_part_that_is_listed_twice_is_refused_before_data_are_read(attempt):
+    assert attempt('run', f'--scenario={TOY}', '--out=out', '--recipe=ditto+ditto+fedavg') is None
+
+
 @pytest.mark.long
 def test_many_mangled_lines(attempt):
     fuzz(attempt, 1000, 5000)

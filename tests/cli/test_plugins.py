@@ -7,11 +7,11 @@ import json
 import pathlib
 import subprocess
 import sys
-import types
 
 import jax
 import numpy as np
 import pytest
+from my_plugin import MINE
 
 from fedjax_fair import plugins, registry
 from fedjax_fair.cli import main
@@ -22,51 +22,7 @@ from fedjax_fair.models import make_model
 from fedjax_fair.training import Config, checked, finished, prepare, run
 
 pytestmark = pytest.mark.xdist_group('plugins')
-MINE = '''
-from typing import Annotated
-
-from helper_beside_it import MU
-from fedjax_fair.methods import make_methods
-from fedjax_fair.options import at_least
-from fedjax_fair.registry import register
-
-@register.recipe(section='of my own')
-def mine(strength: Annotated[float, 'of the pull', at_least(0)] = MU):
-    """FedProx under a name of my own.
-
-    With a long story.
-    """
-    if strength == 13:
-        raise ValueError('13 brings bad luck')
-    return make_methods('fedprox', {'fedprox.mu': strength})
-
-@register.model
-def my_model(num_classes: int, width: Annotated[int, 'hidden units', at_least(1)] = 8):
-    """A small network."""
-    from fedjax_fair.models import make_model
-    return make_model('mlp', num_classes, widths=(width,))
-
-@register.scenario
-def my_points(data_seed: int, times: Annotated[float, 'how much larger the points are', at_least(1)] = 1.0):
-    """Points of my own."""
-    import dataclasses
-    from fedjax_fair.data import gaussian_toy
-    found = gaussian_toy(1, data_seed)
-    return dataclasses.replace(found, name='my_points', x=found.x * found.x.dtype.type(times))
-'''
 NAMES = {('recipe', 'mine'), ('model', 'my_model'), ('scenario', 'my_points')}
-
-
-@pytest.fixture
-def mine(tmp_path, monkeypatch):
-    """The plug-in mine.py in the working folder; nothing of it is left after the test."""
-    (tmp_path / 'mine.py').write_text(MINE)
-    (tmp_path / 'helper_beside_it.py').write_text('MU = 0.5\n')
-    monkeypatch.chdir(tmp_path)
-    yield 'mine.py'
-    for plugin in plugins.loaded():
-        plugins.unload(plugin.name)
-    sys.modules.pop('helper_beside_it', None)
 
 
 def test_a_file_is_loaded_once_and_again_when_it_changes(mine, tmp_path):
@@ -250,97 +206,6 @@ def test_data_of_a_plug_in_is_looked_at(mine, monkeypatch, capsys):
     with pytest.raises(SystemExit) as left:
         main.console()
     assert left.value.code == 0 and 'my_points' in capsys.readouterr().out
-
-
-class Check(types.SimpleNamespace):
-    """As the conformance suite gives them."""
-
-
-@pytest.fixture
-def suite(monkeypatch):
-    """The conformance suite replaced by one that finds what it is told to."""
-    asked = []
-
-    def check(recipe, hyper=None):
-        asked.append((recipe, hyper))
-        good = Check(name='padding changes nothing', passed=True, message='')
-        return [good, Check(name='order of clients', passed=recipe != 'worse', message='differs by 0.5')]
-
-    module = types.ModuleType('fedjax_fair.testing.conformance')
-    module.check = check
-    monkeypatch.setitem(sys.modules, 'fedjax_fair.testing.conformance', module)
-    monkeypatch.setattr('fedjax_fair.testing.conformance', module, raising=False)
-    return asked
-
-
-def test_check_method_prints_a_line_per_promise(mine, suite, command, tmp_path):
-    found = command('check-method', mine)
-    assert found.code == 0 and suite == [('mine', None)]
-    assert found.out == 'mine:\n  ok      padding changes nothing\n  ok      order of clients\n'
-    (tmp_path / mine).write_text(MINE + '\n@register.recipe\ndef worse():\n    return mine()\n')
-    found = command('check-method', '--mine.strength=2', mine)
-    assert found.code == 1 and '  FAILED  order of clients: differs by 0.5\n' in found.out
-    assert suite[1:] == [('mine', {'mine.strength': '2'}), ('worse', None)]
-    assert command('check-method', mine, '--recipe=mine').code == 0
-    found = command('check-method', mine, '--recipe=fedavg')
-    assert found.code == 2 and '--recipe=fedavg is not one of mine, worse' in found.err
-
-
-def test_check_method_needs_a_recipe(mine, suite, command, tmp_path):
-    (tmp_path / 'other.py').write_text('from fedjax_fair.registry import register\n@register.model\ndef other(c): ...')
-    found = command('check-method', 'other.py')
-    assert found.code == 2 and '--plugin=other.py registers no recipe' in found.err
-    assert command('check-method').code == 2
-
-
-DATA = """
-import numpy as np
-
-from fedjax_fair import register
-from fedjax_fair.data.blocks import UNKNOWN, Block
-from fedjax_fair.data.sources.contents import Arrays
-
-
-@register.source('text_table', argument='FILE')
-def read_text_table(argument, delimiter: str = ','):
-    table = np.loadtxt(argument, delimiter=delimiter, dtype=np.float32, ndmin=2)
-    if table.shape[1] < 2:
-        raise ValueError(f'{argument} has no column beside the class')
-    labels, split = table[:, -1].astype(np.int64), np.full(len(table), UNKNOWN)
-    return Arrays([Block(argument, table[:, :-1], labels, split)])
-
-
-@register.partition
-def alternate(patients, seed, num_clients: int = 10):
-    numbers = np.arange(len(patients.labels))
-    return [numbers[client::num_clients] for client in range(num_clients)]
-
-
-@register.sampler
-def first_ones(sizes, many: int = 2):
-    return lambda key, round: np.arange(many, dtype=np.int32)
-"""
-
-
-def test_a_source_a_partition_scheme_and_a_sampler_of_a_plug_in(tmp_path, monkeypatch, command, toy):
-    monkeypatch.chdir(tmp_path)
-    pathlib.Path('kinds.py').write_text(DATA)
-    rows = [f'{i % 2 * 3 + i % 5};{i % 3};{i % 2}' for i in range(60)]
-    pathlib.Path('numbers.csv').write_text('\n'.join(rows))
-    words = [*(word for word in toy if 'scenario' not in word), '--plugin=kinds.py']
-    words += ['--scenario=text_table:numbers.csv', '--source_options=delimiter=;', '--split_by=alternate']
-    words += ['--num_clients=3', '--sampler=first_ones', '--first_ones.many=1']
-    try:
-        found = command('run', *words, '--out=out')
-        assert found.code == 0, found.err
-        assert json.loads(pathlib.Path('out/summary.json').read_text())['clients'] == 3
-        found = command('run', *words, '--first_ones.few=1', '--out=other')
-        assert found.code == 2 and "first_ones has no option 'few'; it has: many" in found.err
-        pathlib.Path('narrow.csv').write_text('1\n0\n')
-        found = command('run', *words, '--scenario=text_table:narrow.csv', '--out=other')
-        assert found.code == 2 and 'narrow.csv has no column beside the class' in found.err
-    finally:
-        plugins.unload('kinds.py')
 
 
 def test_a_factory_that_looks_at_a_traced_option_is_told_so(mine, command, toy, tmp_path):

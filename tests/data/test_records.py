@@ -1,11 +1,14 @@
 """Examples written to disk come back, at any positions; files that are not whole are refused."""
 
 import json
+import os
+import subprocess
 
 import numpy as np
 import pytest
 
 from fedjax_fair.data.records import DATA, EXAMPLES_AT_ONCE, LAYOUT, Records, write_records
+from fedjax_fair.process_marks import new_mark
 
 
 def images(count, seed=0):
@@ -60,6 +63,17 @@ def test_memory_mapped_examples_are_written_chunk_by_chunk(tmp_path):
     np.save(tmp_path / 'x.npy', x)
     write_records(tmp_path / 'deep' / 'examples', np.load(tmp_path / 'x.npy', mmap_mode='r'), y)
     np.testing.assert_array_equal(Records(tmp_path / 'deep' / 'examples').take(np.array([49]))[0], x[49:])
+
+
+def test_what_killed_processes_left_is_removed_and_nothing_else(tmp_path):
+    dead = subprocess.Popen(['true'])
+    dead.wait()
+    gone, living = (f'.examples.{new_mark()[:8]}{pid:06x}00' for pid in (dead.pid, os.getppid()))
+    for name in (gone, living, '.examples.backup'):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / DATA).write_text('half')
+    write_records(tmp_path / 'examples', *images(3))
+    assert {path.name for path in tmp_path.iterdir()} == {'examples', living, '.examples.backup'}
 
 
 def one_line(act, *words):

@@ -1,4 +1,4 @@
-"""The study of FedLD: every published row is there, tables read runs of each split, and the figure's terms add up."""
+"""The study of FedLD: every published row is there, and tables read runs of each split."""
 
 import json
 import subprocess
@@ -7,35 +7,15 @@ import sys
 import numpy as np
 import pytest
 import tensorflow_datasets as tfds
+from small_fedld import CONFIG, invented, read, small
 
-from experiments.fedld import claims, figures, published, study, tables, terms
+from experiments.fedld import claims, figures, published, study, tables
 from experiments.study import Study
 from fedjax_fair.data.sources.tfds_store import prepare
 from fedjax_fair.errors import UserError
-from fedjax_fair.training import Config, load_federation
+from fedjax_fair.training import load_federation
 
-CONFIG = Config().changed(
-    scenario='digits_common',
-    split_by='capped_dirichlet',
-    num_clients=5,
-    model='logreg',
-    rounds=1,
-    local_epochs=1,
-    batch_size=50,
-    seeds=(0, 1),
-    eval_every=1,
-    last_k=1,
-    devices=1,
-)
 TWO = {name: study.PAPER[name] for name in ('FedAvg', 'FedLD')}
-
-
-def small(tmp_path, **changes):
-    return Study(CONFIG.changed(**changes), tmp_path, quiet=True)
-
-
-def read(path):
-    return json.loads(path.read_text())
 
 
 def test_every_table_has_all_rows():
@@ -290,72 +270,3 @@ def test_the_program_fits_its_data_to_the_table_before_reading_it(tmp_path):
 def test_fifty_clients_and_one_test_set():
     data = load_federation(CONFIG.changed(alpha=0.5, **{'num_clients': 50}))
     assert data.num_clients == 50 and data.sizes.min() >= 10 and data.tests.mask.shape[0] == 1
-
-
-# --- where the loss comes from ---------------------------------------------------------------------------------------
-
-
-def invented(value):
-    """Terms of three seeds in two rounds, as :func:`terms.decomposed` gives them."""
-    ways = {
-        way: {term: [value, value + place, value - place] for term in terms.TERMS}
-        for place, way in enumerate(terms.WAYS)
-    }
-    return {'1': ways, '20': ways}
-
-
-@pytest.fixture(scope='module')
-def measured(tmp_path_factory):
-    """At both ends of heterogeneity, after the first and the fifth round."""
-    own = small(tmp_path_factory.mktemp('terms'), local_epochs=3, seeds=(0,), rounds=7)
-    return {alpha: terms.decomposed(own, alpha) for alpha in (100.0, 0.01)}
-
-
-def test_clients_lose_more_on_each_other_the_more_they_differ(measured):
-    alike, apart = (measured[alpha]['1']['naive'] for alpha in (100.0, 0.01))
-    assert apart['shift'][0] > 3 * abs(alike['shift'][0])
-    assert apart['local'][0] < alike['local'][0]
-    assert apart['total'][0] == pytest.approx(sum(apart[term][0] for term in ('local', 'shift', 'aggregation')))
-
-
-def test_a_training_run_is_measured_in_the_rounds_that_it_has(measured):
-    assert list(measured[100.0]) == ['1', '5']
-    first, fifth = (measured[100.0][number]['naive']['total'][0] for number in ('1', '5'))
-    assert fifth < 0.8 * first
-
-
-def test_naive_and_principal_aggregation_have_the_same_local_models(measured):
-    for ways in measured[0.01].values():
-        assert ways['principal']['local'] == ways['naive']['local']
-        assert ways['principal']['shift'] == ways['naive']['shift']
-        assert ways['principal']['aggregation'] != ways['naive']['aggregation']
-        assert ways['margin']['local'][0] > ways['naive']['local'][0]
-
-
-def test_terms_are_measured_once_for_the_same_settings(tmp_path, monkeypatch):
-    asked = []
-    monkeypatch.setattr(terms, 'decomposed', lambda study, alpha: asked.append(alpha) or {'1': {'naive': alpha}})
-    for changes in ({}, {}, {'lr': 0.5}):
-        found = terms.kept(small(tmp_path, **changes), 1.0)
-    assert found == {'1': {'naive': 1.0}} and asked == [1.0, 1.0]
-
-
-def test_settings_of_a_run_reach_the_terms(tmp_path, measured):
-    own = small(tmp_path, local_epochs=3, seeds=(0,), outliers='pixels', outlier_share=1.0)
-    way = {'naive': terms.measured(own, terms.WAYS['naive'], {'alpha': 100.0})}
-    spoiled = terms.in_training(way, 0, (1,))[1, 'naive']
-    assert float(spoiled.local) != measured[100.0]['1']['naive']['local'][0]
-
-
-def test_the_figure_is_drawn_from_given_terms(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(figures, 'kept', lambda study, alpha: invented(-alpha))
-    figures.figure2(Study(CONFIG, tmp_path / 'new'))
-    assert (tmp_path / 'new' / 'figure2.png').stat().st_size > 0
-    assert capsys.readouterr().out.count('-100.0000 (0.0000)') == 2 * len(terms.TERMS)
-    kept = read(tmp_path / 'new' / 'figure2.json')
-    assert kept['numbers']['0.01']['20']['margin']['shift'] == [-0.01, 0.99, -1.01]
-    assert [one['alpha'] for one in kept['data']['columns'].values()] == list(figures.ALPHAS)
-    shift = kept['evidence']['shift with margin, round 20']['measures']['alpha 0.01']
-    assert not shift['higher_is_better']
-    assert shift['levels']['margin']['values'] == pytest.approx([-1.0, 99.0, -101.0])
-    assert shift['differences']['margin']['estimate'] == pytest.approx(0, abs=1e-6)

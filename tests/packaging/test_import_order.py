@@ -10,10 +10,11 @@ import re
 import pytest
 
 import fedjax_fair
+from fedjax_fair import cli
 
 ROOT = pathlib.Path(fedjax_fair.__file__).parent
 LAYERS = (
-    {'escaping', 'cache_folder', 'consoles', 'ranges'},
+    {'escaping', 'cache_folder', 'consoles', 'process_marks', 'ranges', 'sizes'},
     {'errors'},
     {'options', 'foreign', 'publishing', 'interruption'},
     {'registry', 'stats'},
@@ -59,6 +60,14 @@ def test_no_package_imports_one_above_or_beside_it(package):
     for path in (path for path in FILES if package_of(path) == package):
         for other in set(imported(path)) - {package}:
             assert LEVEL[other] < LEVEL[package], f'{path.relative_to(ROOT)} imports {other}'
+
+
+def test_programs_use_what_the_command_line_makes_public():
+    for path in (path for home in ('experiments', 'benchmarks') for path in (ROOT.parent / home).rglob('*.py')):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or '').startswith('fedjax_fair.cli'):
+                names = {alias.name for alias in node.names}
+                assert node.module == 'fedjax_fair.cli' and names <= set(cli.__all__), path.relative_to(ROOT.parent)
 
 
 def test_every_package_has_a_layer():

@@ -113,6 +113,17 @@ def test_one_value_may_be_best_in_both(folder, make_run):
     )
 
 
+def test_values_that_learned_nothing_have_no_part_in_the_cost(make_run, tmp_path):
+    chance = {'summary_changes': {'chance': {'global': 0.55, 'own': 0.55}}}
+    for q, level, gap in ((0, 0.8, 0.1), (5, 0.54, 0.0)):
+        make_run('qfedavg', directory=f'frontier/qfedavg.q/qfedavg.q={q}', level=level, gap=gap, **chance)
+    runs = results.frontiers(tmp_path)['qfedavg.q']
+    assert cost_of_fairness(runs).fair_value == 5
+    told = in_words('qfedavg.q', runs)
+    assert told.startswith('qfedavg.q=0 has') and told.endswith('Left out, for their models did not learn: 5.')
+    assert in_words('qfedavg.q', {5: runs[5]}) == 'qfedavg.q: no value learned anything.'
+
+
 def test_a_gain_has_the_interval_of_the_paired_difference(make_run, tmp_path):
     for q, level, gap in ((0, 0.8, 0.1), (5, 0.64, 0.02)):
         make_run('qfedavg', directory=f'frontier/qfedavg.q/qfedavg.q={q}', level=level, gap=gap, images=300)

@@ -165,6 +165,7 @@ def test_a_run_alone_marks_sites_with_few_patients_too(make_run):
 def test_what_all_seeds_and_patients_agree_on_has_no_interval(make_run):
     table = table_of(make_run('one', level=1.0, gap=0.0, images=12, clients=4))
     assert texts(table, 'AVG') == ['100.0 seed sd 0.0'] and texts(table, 'photo')[0].startswith('100.0 seed sd 0.0')
+    assert 'one: all seeds and test patients agree, so AVG has no interval' in table.found.notes
 
 
 def test_a_difference_of_two_spreads_of_zero_shows_no_number(make_run):
@@ -231,6 +232,7 @@ def test_one_test_site_has_no_spread(make_run):
     table = table_of(*paths)
     assert [c.name for c in table.columns if c.primary] == ['AVG', 'AVG vs one']
     assert 'spread' not in {row['statistic'] for row in read_csv(table)}
+    assert 'one test site, only: nothing can be said about the spread between sites' in report.to_markdown(table)
 
 
 def test_runs_of_other_seeds_are_one_run(make_run):
@@ -297,26 +299,6 @@ def test_a_table_says_which_rounds_are_averaged(make_run):
     assert 'means of rounds 30, 35, 40, 45, 50' in report.to_markdown(table_of(make_run('fedavg')))
 
 
-def test_a_sweep_shows_the_test_scores_of_the_point_that_validation_chooses(make_run):
-    scores = {'low': 0.7, 'high': 0.9, 'middle': 0.8}
-    paths = [
-        make_run('fedprox', directory=name, images=10, summary_changes={'validation': {'mean': score, 'std': 0.01}})
-        for name, score in scores.items()
-    ]
-    table = report.make_table(report.load_runs(paths), swept=True)
-    lines = report.to_markdown(table).splitlines()
-    assert lines[0].startswith('| recipe | validation ↑ | AVG ↑ |') and ' vs ' not in lines[0]
-    assert '| 70.0 | – | – |' in lines[2]
-    assert lines[3].startswith('| fedprox (high) (chosen) | 90.0 | ') and '–' not in lines[3]
-    assert lines[2].endswith('| 40 | 640 | 80 | 150.0 | 100.5 | 1.50 | 0.125 |')  # costs are no test scores
-    rows = [row for row in read_csv(table) if row['statistic'] == 'avg']
-    assert [row['chosen'] for row in rows] == ['false', 'true', 'false'] and all(row['estimate'] for row in rows)
-    assert not [row for row in read_csv(table) if row['verdict'] or row['in_best_set']]
-    tex = report.to_latex(table)
-    check_latex(tex)
-    assert tex.count('_{') == 7  # AVG, spread, worst and four groups of the chosen one
-
-
 def test_data_seeds_are_what_intervals_are_over(make_run, tmp_path):
     for recipe, level in (('one', 0.9), ('two', 0.5), ('other', 0.9)):
         for seed in range(3) if recipe != 'other' else (7, 8):
@@ -329,13 +311,6 @@ def test_data_seeds_are_what_intervals_are_over(make_run, tmp_path):
     values = table.found.comparison.analysis.outcomes['avg'].values
     alone = report.load_runs([tmp_path / 'one' / 'data_seed=1'])
     assert values[0, 1] == pytest.approx(compare_runs(alone).analysis.outcomes['avg'].values.mean())
-
-
-def test_a_sweep_without_validation_data_says_what_choosing_would_be(make_run):
-    table = report.make_table(report.load_runs([make_run('a', level=0.9), make_run('b', level=0.7)]), swept=True)
-    text = report.to_markdown(table)
-    assert 'choosing a setting by them is selection on test data; use --validation=0.2' in text
-    assert '•' not in text and '(chosen)' not in text
 
 
 def test_time_is_told_only_with_the_load(make_run):

@@ -126,6 +126,19 @@ def test_plane_has_ellipses_and_chances_where_runs_kept_predictions(make_run):
     np.testing.assert_allclose((good.max(0) + good.min(0)) / 2, centre, rtol=1e-3)
 
 
+def test_models_that_did_not_learn_are_on_no_front(make_run):
+    options = {'clients': 8, 'images': 20, 'seeds': 4, 'summary_changes': {'chance': {'global': 0.4, 'own': 0.4}}}
+    good, uneven = make_run('good', gap=0.05, **options), make_run('uneven', level=0.85, gap=0.2, **options)
+    runs = load(good, uneven, make_run('even', level=0.35, gap=0.0, **options))
+    worst = {run.label: run.result()['worst']['mean'] for run in runs}
+    assert worst['even'] > worst['uneven']
+    figure = report.fairness_plane([runs[1], runs[2]])
+    assert legend(figure) == ['uneven', 'even (did not learn)']
+    assert not [line for line in figure.axes[0].lines if line.get_linestyle() == ':']
+    good, uneven, even = legend(report.fairness_plane(runs))
+    assert good.startswith('good (front ') and uneven.startswith('uneven (front ') and even == 'even (did not learn)'
+
+
 def test_forest_shows_differences_intervals_and_verdicts(make_run):
     options = {'clients': 8, 'images': 40, 'seeds': 4}
     runs = load(make_run('base', level=0.9, **options), make_run('poor', level=0.6, **options))
@@ -139,6 +152,14 @@ def test_forest_shows_differences_intervals_and_verdicts(make_run):
     seeds, patients = [bar.get_width() for bar in figure.axes[1].patches]
     assert seeds == pytest.approx(one.a / (one.a + one.kappa)) and seeds + patients == pytest.approx(1)
     assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ['poor']
+
+
+def test_forest_calls_equal_models_and_sites_with_few_patients_by_their_names(make_run):
+    options = {'clients': 4, 'images': 12, 'seeds': 3}
+    runs = load(*(make_run('base', directory=f'base{k}', **options) for k in range(2)), make_run('other', **options))
+    found = findings(runs)
+    assert legend(report.forest(found, 'avg'))[0] == 'no difference above the margin'
+    assert legend(report.forest(found, found.sites[0].key)) == ['too few patients']
 
 
 def test_heat_maps_show_scores_by_site_and_recalls_by_class(make_run):

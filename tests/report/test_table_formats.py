@@ -96,7 +96,22 @@ def test_latex_of_many_sites_fits_a_page(make_run):
     text = report.to_latex(table_of(make_run('one', **options), make_run('two', level=0.5, **options)))
     check_latex(text)
     widths = [len(columns) - 1 for columns in re.findall(r'\\begin\{tabular\}\{(\w+)\}', text)]
-    assert widths == [3, 2, 4, 4] and text.count('\\caption') == 1
+    assert widths == [3, 2, 8] and text.count('\\caption') == 1
+
+
+def test_latex_of_sites_with_long_names_fits_a_page_in_parts(make_run):
+    names = tuple(
+        f'University Hospital {one}' for one in ('Tuebingen', 'Heidelberg', 'Freiburg', 'Ulm', 'Mainz', 'Bonn')
+    )
+    options = {'seeds': 3, 'images': 20, 'clients': 6, 'groups': names}
+    runs = [make_run(f'recipe{number}', level=0.9 - 0.1 * number, **options) for number in range(7)]
+    text = report.to_latex(table_of(*runs))
+    check_latex(text)
+    assert r'\shortstack[r]{University \\ Hospital \\ Tuebingen $\uparrow$}' in text
+    widths = [len(columns) - 1 for columns in re.findall(r'\\begin\{tabular\}\{(\w+)\}', text)]
+    assert widths == [3, 2, 3, 3]
+    first, second = text.split(r'\end{table}')[:2]
+    assert first.count('tabular') == second.count('tabular') == 4 and r'table \ref{tab:digits}' in second
 
 
 def test_terminal_table_shows_every_number(three):

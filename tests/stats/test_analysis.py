@@ -218,6 +218,16 @@ def sample_of(right, patient=PATIENT):
     return make_sample(bases, cluster, np.eye(4), ['a', 'b', 'c', 'd'])
 
 
+def test_a_copy_of_a_recipe_is_on_the_front_as_often():
+    right = np.random.default_rng(0).random((2, 4, len(SITE))) < 0.8
+    found = [stats.analyse_sample(sample_of(one)).outcomes for one in (right, right[[0, 1, 0]])]
+    once, twice = (stats.front_shares(one['avg'], one['worst']) for one in found)
+    assert twice[0] == twice[2] > 0.1 and twice[1] > 0.1
+    np.testing.assert_allclose(twice[:2], once, atol=0.05)  # other draws of the same
+    among = stats.front_shares(found[1]['avg'], found[1]['worst'], among=[0, 1])
+    np.testing.assert_array_equal(among, twice[:2])
+
+
 def test_sites_that_share_patients_are_one_stratum():
     """Two qualities of the same images vary together: their mean varies more than if they were independent."""
     rng = np.random.default_rng(0)

@@ -29,6 +29,7 @@ ERRORS = {
     'told by another library': ValueError(
         'UNKNOWN: Error writing "d/1f" [OS error 28: ENOSPC No space left on device]'
     ),
+    'a limit of files': ValueError("OUT_OF_RANGE: Failed to write 9 bytes: File too large [os_error_code='27']"),
     'in many lines': RuntimeError('a thread has failed:\n  Read-only file system\n'),
 }
 

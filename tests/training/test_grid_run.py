@@ -2,12 +2,13 @@
 
 import json
 import pathlib
+import subprocess
 
 import pytest
 
 from fedjax_fair.methods import RECIPES
 from fedjax_fair.results import failure_lines, files, point_name
-from fedjax_fair.training import Config, Interrupted, loop, prepare, run, setup
+from fedjax_fair.training import Config, Interrupted, loop, prepare, run, setup, writer_lock
 
 pytestmark = pytest.mark.xdist_group('grid_run')
 POINTS = [{'fedprox.mu': mu, 'lr': lr} for mu in (0.0, 2.0) for lr in (0.1, 0.01)]
@@ -118,6 +119,21 @@ def test_a_sweep_that_is_killed_at_its_end_goes_on(toy, tmp_path, monkeypatch, c
     assert [summary['predictions_bytes'].keys() for summary in found] == [{'global', 'adapted'}] * 2
     assert len(json.loads((out / 'sweep.json').read_text())['points']) == 2
     assert not list(out.glob('*/evaluated_examples')) and (out / 'lr=0.2' / 'predictions.npz').exists()
+
+
+def test_what_a_process_left_that_was_killed_after_its_summaries_is_removed(toy, tmp_path, monkeypatch):
+    config, out, dead = toy(rounds=2, checkpoint_every=1), tmp_path / 'out', subprocess.Popen(['true'])
+    dead.wait()
+    with monkeypatch.context() as patch:
+        patch.setattr(loop.PredictionLog, 'forget', lambda kept: None)
+        found = run(config, out, quiet=True)
+    (out / writer_lock.LOCK).write_text(json.dumps(writer_lock._this_process() | {'process': dead.pid}))
+    (out / 'evaluated_examples' / 'mine.npz').write_text('')
+    assert run(config, out, resume=True, quiet=True) == found
+    assert [path.name for path in (out / 'evaluated_examples').iterdir()] == ['mine.npz']
+    (out / 'evaluated_examples' / 'mine.npz').unlink()
+    assert run(config, out, resume=True, quiet=True) == found
+    assert not (out / 'evaluated_examples').exists() and not (out / writer_lock.LOCK).exists()
 
 
 def test_failures_name_the_point():

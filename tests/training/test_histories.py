@@ -52,7 +52,7 @@ def written(tmp_path):
     history = History(folder, copy=copy)
     for rounds in ((1, 2), (3, 4, 5, 6)):
         history.append([line(round) for round in rounds])
-        seal = history.sealed()
+        seal = history.seal_with_copy()
     return folder, seal, copy
 
 
@@ -88,7 +88,7 @@ def test_a_damaged_copy_is_written_again(written, harm):
     before = copy.read_bytes()
     HARMS[harm](copy)
     again = History(folder, 6, seal, copy)
-    assert again.note == '' and again.sealed() == seal and copy.read_bytes() == before
+    assert again.note == '' and again.seal_with_copy() == seal and copy.read_bytes() == before
 
 
 @pytest.mark.parametrize('more', LATER)
@@ -115,13 +115,13 @@ def test_an_older_checkpoint_has_an_older_seal(tmp_path):
     copy = tmp_path / 'copy.jsonl'
     history = History(tmp_path, copy=copy)
     history.append([line(1)])
-    seal = history.sealed()
+    seal = history.seal_with_copy()
     history.append([line(2)])
-    history.sealed()
+    history.seal_with_copy()
     again = History(tmp_path, 1, seal, copy)
     assert again.note == '' and [one['round'] for one in again.lines] == [1]
     again.append([line(2, avg=0.75)])
-    newer = again.sealed()
+    newer = again.seal_with_copy()
     assert copy.read_bytes() == (tmp_path / 'metrics.jsonl').read_bytes()
     (tmp_path / 'metrics.jsonl').unlink()
     assert History(tmp_path, 2, newer, copy).of(0, 'global') == [{'avg': 0.5}, {'avg': 0.75}]

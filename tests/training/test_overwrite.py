@@ -79,7 +79,12 @@ def test_other_files_in_a_run_folder_stay(tmp_path, listed):
 
 
 DEEP = ('checkpoints/3/thesis.tex', 'checkpoints/3/state/d/mine.npz', 'checkpoints/2024-data/x', 'profile/plugins/mine')
-DRAFTS = ('.examples.x7_abcde/mine.npz', 'evaluated_examples/my-3.npz', 'checkpointed_rows/3/notes.txt')
+DRAFTS = (
+    f'.examples.{"0f" * 8}/mine.npz',
+    '.examples.x7_abcde/mine.npz',
+    'evaluated_examples/my-3.npz',
+    'checkpointed_rows/3/notes.txt',
+)
 
 
 @pytest.mark.parametrize(
@@ -96,8 +101,12 @@ def test_other_files_in_the_folders_of_a_run_are_refused(tmp_path, name):
 def test_only_the_exact_names_of_drafts_are_deleted(tmp_path):
     begun(tmp_path)
     mine = {'predictions_of_mine.tmp', 'config.json.copy0001.tmp', '.examples.backup/data', '.examples.txt'}
-    drafts = {'predictions.npz.tmp', 'config.json.0f1e2d3c.tmp', 'checkpoints/history-0.jsonl.0f1e2d3c.tmp'}
-    for name in (*mine, *drafts, '.examples.x7_abcde/examples/layout.json'):
+    drafts = {
+        'predictions.npz.tmp',
+        'config.json.0f1e2d3c0f1e2d3c.tmp',
+        'checkpoints/history-0.jsonl.0f1e2d3c0f1e2d3c.tmp',
+    }
+    for name in (*mine, *drafts, '.examples.x7_abcde/examples/layout.json', f'.examples.{"0f" * 8}/layout.json'):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text('')
     overwrite(tmp_path)
@@ -171,7 +180,14 @@ def test_a_comparison_is_overwritten_and_all_else_stays(tmp_path):
         (tmp_path / name).write_text('{"scenarios": [{"scenario": "npz:a b"}]}')
     reported = {f'npz_a_b_{name}.png' for name in ('forest_avg', 'forest_site3', 'clients_adapted', 'loss')}
     mine = {f'npz_a_b_{name}.png' for name in ('mine', 'forest_paper', 'forest_site4', 'clients_paper')}
-    for name in (*reported, *mine, 'b_loss.png', 'report.html.0123abcd.tmp', 'report.html.tmp', 'report.html.mine.tmp'):
+    for name in (
+        *reported,
+        *mine,
+        'b_loss.png',
+        'report.html.0123abcd0123abcd.tmp',
+        'report.html.tmp',
+        'report.html.mine.tmp',
+    ):
         (tmp_path / name).write_text('')
     overwrite(tmp_path, runs=['fedavg', 'fedprox'])
     kept = {'thesis.tex', *mine, 'b_loss.png', 'report.html.mine.tmp', 'fedavg/notes.txt'}
@@ -314,7 +330,7 @@ def test_what_a_run_set_aside_is_overwritten_too(tmp_path):
 
 def test_a_mistake_after_the_list_was_written_leaves_the_folder_free(tmp_path):
     make_out(tmp_path, resume=False)
-    (tmp_path / f'{LIST}.0f1e2d3c.tmp').write_text('')  # of a writer that was killed
+    (tmp_path / f'{LIST}.0f1e2d3c0f1e2d3c.tmp').write_text('')  # of a writer that was killed
     check_out(tmp_path, resume=False, overwrite=False)
 
 

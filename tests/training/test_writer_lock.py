@@ -22,7 +22,7 @@ BUSY = r'being written by process {} on .* since 20\d\d-.*; if that process is g
 def leave_lock(folder, **changes):
     """The lock of another process: the parent of this one, which lives."""
     parent = os.getppid()
-    facts = writer_lock._this_process() | {'process': parent, 'started': writer_lock._start_of(parent)}
+    facts = writer_lock._this_process() | {'process': parent, 'started': writer_lock.start_of(parent)}
     folder.mkdir(parents=True, exist_ok=True)
     (folder / LOCK).write_text(json.dumps(facts | changes))
     return folder
@@ -122,12 +122,12 @@ def test_of_several_processes_that_make_one_run_the_first_has_the_lock(tmp_path,
 def test_the_lock_of_a_dead_process_is_replaced(tmp_path, monkeypatch):
     dead = subprocess.Popen(['true'])
     os.waitid(os.P_PID, dead.pid, os.WEXITED | os.WNOWAIT)
-    assert writer_lock._start_of(dead.pid) == ('' if os.path.exists('/proc/self/stat') else None)
+    assert writer_lock.start_of(dead.pid) == ('' if os.path.exists('/proc/self/stat') else None)
     dead.wait()
     assert enter(leave_lock(tmp_path / 'dead', process=dead.pid)) == 'entered'
-    monkeypatch.setattr(writer_lock, '_start_of', lambda process: '')
+    monkeypatch.setattr(writer_lock, 'start_of', lambda process: '')
     assert enter(leave_lock(tmp_path / 'not reaped', started='1')) == 'entered'
-    monkeypatch.setattr(writer_lock, '_start_of', lambda process: '2')
+    monkeypatch.setattr(writer_lock, 'start_of', lambda process: '2')
     assert enter(leave_lock(tmp_path / 'number used again', started='1')) == 'entered'
     assert not list(tmp_path.rglob('.fedjax*'))
 
@@ -140,7 +140,7 @@ def test_a_killed_process_leaves_a_lock_that_the_next_one_replaces(tmp_path):
 
 
 def test_without_proc_the_system_is_asked_whether_a_process_lives(tmp_path, monkeypatch):
-    monkeypatch.setattr(writer_lock, '_start_of', lambda process: None)
+    monkeypatch.setattr(writer_lock, 'start_of', lambda process: None)
     dead = subprocess.Popen(['true'])
     dead.wait()
     assert enter(leave_lock(tmp_path / 'dead', process=dead.pid)) == 'entered'

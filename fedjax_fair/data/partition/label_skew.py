@@ -121,7 +121,7 @@ def class_slots(classes: Sequence[int], num_clients: int, k: int, seed: int) -> 
 
 
 def fixed_slots(classes: Sequence[int], num_clients: int, k: int) -> np.ndarray:
-    """``[N, k]``: client n holds the ``k`` classes from place ``k n`` on, counted round.
+    """``[N, k]``: client n holds ``k`` classes from place ``k n`` on; after the last class comes the first.
 
     >>> fixed_slots([0, 1, 2, 3, 4, 5], num_clients=4, k=2).tolist()
     [[0, 1], [2, 3], [4, 5], [0, 1]]

@@ -15,7 +15,7 @@ DIGITS = tuple(str(d) for d in range(10))
 DOMAINS = ('handwritten', 'printed', 'street', 'synthetic')
 CLIENT_SIZES = (60, 30, 90, 40)  # training examples per client of each domain: unequal, yet trained in seconds
 HANDWRITTEN_TEST = 0.3
-COLOUR = 3 * 8  # bytes of a pixel while it is drawn: three numbers of 64 bits
+BYTES_OF_PIXEL = 3 * 8  # while it is drawn: three numbers of 64 bits
 LOOKS = {'printed': glyphs.printed, 'street': glyphs.street, 'synthetic': glyphs.synthetic}
 
 
@@ -42,7 +42,7 @@ def handwriting(size: int) -> tuple[np.ndarray, np.ndarray]:
 def _draw_domain(domain: str, train: int, test: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """``train + test`` images ``[T, 32, 32, 3]`` and labels of one domain; fresh draws, or distinct real digits."""
     if domain in LOOKS:
-        check_room(COLOUR * (train + test) * glyphs.SIZE**2, f'{domain} with {train + test} images')
+        check_room(BYTES_OF_PIXEL * (train + test) * glyphs.SIZE**2, f'{domain} with {train + test} images')
         labels = rng.integers(10, size=train + test).astype(np.int32)
         return LOOKS[domain](labels, rng), labels
     images, labels = handwriting(glyphs.SIZE)

@@ -18,6 +18,7 @@ import numpy as np
 from fedjax_fair.cache_folder import cache_folder
 from fedjax_fair.data.sources.workers import for_each
 from fedjax_fair.errors import DataError
+from fedjax_fair.sizes import in_words
 
 T = TypeVar('T')
 Read = Callable[[pathlib.Path], T]
@@ -57,10 +58,8 @@ def new_array(path: pathlib.Path, shape: tuple[int, ...]) -> np.memmap:
     """Zero bytes on disk; refused where the disk is too small, since writing to it would kill the process."""
     free = shutil.disk_usage(path.parent).free
     if math.prod(shape) > free:
-        raise DataError(
-            f'`scenario`: decoded, {shape} bytes need {math.prod(shape) / 1e9:.1f} GB, but {free / 1e9:.1f} GB are '
-            f'free in {cache_folder("data")}; choose a smaller `image_size` ({PLACE})'
-        )
+        both = f'{in_words(math.prod(shape))}, but {in_words(free)} are free in {cache_folder("data")}'
+        raise DataError(f'`scenario`: decoded, {shape} bytes need {both}; choose a smaller `image_size` ({PLACE})')
     return np.lib.format.open_memmap(path, 'w+', np.dtype(np.uint8), shape)
 
 

@@ -32,7 +32,7 @@ GREY, INVERTED, COLOUR = ('MONOCHROME1', 'MONOCHROME2'), 'MONOCHROME1', ('RGB', 
 
 DEFLATED = '1.2.840.10008.1.2.1.99'
 LARGEST_VALUE = 8  # bytes of a number while grey values are computed
-BYTES_AT_ONCE = 1 << 16  # of a deflated file, a thousand times as many in memory
+DEFLATED_AT_ONCE = 1 << 16  # bytes; they inflate to a thousand times as many
 
 
 @register.source('dicom', argument='ROOT', about='DICOM files in class folders, of one or several domains')
@@ -48,13 +48,12 @@ def read_dicom(root: str) -> Encoded:
 
 def _decode(files: Files, folder: pathlib.Path, image_size: int | None, where: str) -> Arrays:
     """One block for all images of one shape."""
+    from fedjax_fair.data.sources.pixels import bombs_refused  # an image library, for those who need it
 
     def fitted(k: int) -> tuple[np.ndarray, str]:
         pixels, patient = _read(folder / files.images[k], where)
         size = (image_size, image_size) if image_size else pixels.shape[:2]
         return resize_images(pixels[None], size)[0], patient  # at once: whole scans may not fit into memory
-
-    from fedjax_fair.data.sources.pixels import bombs_refused  # an image library, for those who need it
 
     with bombs_refused():  # images in other formats inside
         decoded = for_each(fitted, folder, files.images, 'reading DICOM files')
@@ -116,7 +115,7 @@ def _check_size(path: pathlib.Path, where: str) -> None:
         for _ in reader.data_element_generator(file, False, True, lambda tag, kind, length: tag.group != 2):
             pass
         inflater, held = zlib.decompressobj(-zlib.MAX_WBITS), 0
-        while part := file.read(BYTES_AT_ONCE):
+        while part := file.read(DEFLATED_AT_ONCE):
             held += len(inflater.decompress(part))
             check_inflated(size, held, 'it')
 

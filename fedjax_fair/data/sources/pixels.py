@@ -16,7 +16,7 @@ from fedjax_fair.data.resize import place, resize_images
 from fedjax_fair.data.sources.checks import check_pixels
 from fedjax_fair.errors import DataError
 
-# Of the endings that are read; Pillow knows forty more formats, some of which start other programs.
+# The formats that images may have; Pillow knows forty more, some of which start other programs.
 FORMATS = ('PNG', 'JPEG', 'BMP', 'GIF', 'TIFF', 'WEBP', 'JPEG2000', 'PPM')
 SIXTEEN_BITS = ('I;16', 'I;16L', 'I;16B', 'I;16N', 'I')  # 'I' has 32, but is what 16-bit .pgm files become
 GREY = ('1', 'L', 'LA', *SIXTEEN_BITS)
@@ -60,8 +60,12 @@ def check_mode(image: Image.Image) -> None:
 
 @contextlib.contextmanager
 def bombs_refused() -> Iterator[None]:
-    """Within this context Pillow refuses images that are too large; by default it only warns of some of them."""
+    """Within this context Pillow refuses images that are too large; by default it only warns of some of them.
+
+    It warns of nothing else: a file that cannot be read is named by us, in one line.
+    """
     with warnings.catch_warnings():
+        warnings.filterwarnings('ignore', category=UserWarning, module=r'PIL\.')
         warnings.simplefilter('error', Image.DecompressionBombWarning)
         yield
 

@@ -166,6 +166,14 @@ def test_bombs_are_named_and_not_decoded(tmp_path):
         decoded(tmp_path)
 
 
+def test_pillow_does_not_warn_of_a_file_that_is_named(tmp_path, recwarn):
+    Image.new('L', (8, 8)).save(tmp_path / 'a.tif')
+    (tmp_path / 'a.tif').write_bytes((tmp_path / 'a.tif').read_bytes()[:40])
+    with pytest.raises(ValueError, match=r'a\.tif \(not an image, or damaged\)'):
+        decoded(tmp_path)
+    assert not recwarn.list
+
+
 def test_arrays_have_the_limit_of_images(tmp_path, monkeypatch):
     monkeypatch.setattr(checks, 'MOST_PIXELS', 20)
     np.save(tmp_path / 'a.npy', np.zeros((5, 5), np.uint8))
