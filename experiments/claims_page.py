@@ -85,5 +85,9 @@ def _advice(one: Outcome) -> str:
 
 
 def _commands(each: Sequence[Outcome]) -> str:
-    told = dict.fromkeys(f'`{one.record["command"]}` (commit {one.record["commit"]})' for one in each if one.record)
-    return f'Recorded by {"; ".join(told)}.\n' if told else 'Nothing is recorded.\n'
+    """Every record with the command that wrote it."""
+    recorded = {one.path.relative_to(REPOSITORY).as_posix(): one.record for one in each if one.record}
+    lines = [
+        f'- [{path}](../{path}): `{record["command"]}` (commit {record["commit"]})' for path, record in recorded.items()
+    ]
+    return '\n'.join(['Recorded by:', '', *lines, '']) if lines else 'Nothing is recorded.\n'

@@ -34,6 +34,7 @@ from fedjax_fair.training import use_compilation_cache, use_host_devices
 LISTS = {'table': 'TABLES', 'figure': 'FIGURES'}  # in tables.py and figures.py of every paper
 PRESETS = ('smoke', 'tiny')
 INDEX, DONE = 'index.html', 'papers.json'
+MINUTE = 60  # seconds
 RECORDED = {'files', 'seconds', 'commit', 'command'}  # what the record says of every part
 
 
@@ -111,14 +112,17 @@ def is_done(part: Part, done: Mapping[str, Mapping[str, Any]]) -> bool:
 
 def regenerate(papers: tuple[str, ...], preset: str, out: pathlib.Path, quiet: bool) -> None:
     """Make every part that is not yet done by this commit, with a line of progress for each."""
-    everything = list(parts(papers, preset))
+    everything, begun = list(parts(papers, preset)), time.time()
     make_folder(out)
     record = out / DONE
     done = read_done(record)
     for number, part in enumerate(everything):
         if not is_done(part, done):
-            print(f'[{number + 1}/{len(everything)}] {part.name}', file=sys.stderr, flush=True)
+            told = f'[{number + 1}/{len(everything)}] {part.name}'
+            print(told, file=sys.stderr, flush=True)
             done[part.name] = {**make(part, out, quiet), 'command': part.command}
+            took = f'{done[part.name]["seconds"]:.0f} s, {(time.time() - begun) / MINUTE:.1f} minutes in all'
+            print(f'{told}: {took}', file=sys.stderr, flush=True)
             results.write_json(record, done)
             jax.clear_caches()  # programs of one part serve no other, and their memory adds up
         publish(out / INDEX, index(done))
@@ -127,6 +131,7 @@ def regenerate(papers: tuple[str, ...], preset: str, out: pathlib.Path, quiet: b
 
 def index(done: Mapping[str, Mapping[str, Any]]) -> str:
     """The page that leads to all tables and figures."""
+    minutes = sum(one['seconds'] for one in done.values()) / MINUTE
     heads = ['part', 'command', 'seconds']
     rows = [[name, one['command'], f'{one["seconds"]:.0f}'] for name, one in done.items()]
     lists = [
@@ -137,7 +142,12 @@ def index(done: Mapping[str, Mapping[str, Any]]) -> str:
     ]
     return page(
         'Tables and figures of five papers',
-        ['<h1>Tables and figures of five papers</h1>', html_table(heads, rows), *lists],
+        [
+            '<h1>Tables and figures of five papers</h1>',
+            f'<p>{len(done)} parts, {minutes:.0f} minutes.</p>',
+            html_table(heads, rows),
+            *lists,
+        ],
     )
 
 

@@ -25,6 +25,7 @@ from fedjax_fair.methods import RECIPES, make_methods
 from fedjax_fair.options import Option, not_one_of
 from fedjax_fair.publishing import publish
 from fedjax_fair.training import Config, checked, load_federation, run, use_compilation_cache, use_host_devices
+from fedjax_fair.training.network import check_weights
 from fedjax_fair.training.writer_lock import writing
 from fedjax_fair.viz import save
 
@@ -264,6 +265,7 @@ def known_hyper(given: Mapping[str, str], config: Config = Config()) -> dict[str
 def show_part(shows: Mapping[str, Callable[[Study], None]], choice: str, study: Study) -> None:
     """Make one table or figure of a study, alone in its folder."""
     with writing(study.out):
+        check_weights(study.config)
         study.data()  # a mistake in the data shows before the first run
         shows[choice](study)
 

@@ -59,6 +59,8 @@ COMMON = {
     'eval_every': Setting(1, 'code: every round', 20, 'only the last evaluation is reported'),
     'eval_batch_size': Setting(None, 'neither paper nor code tells', EVAL_BATCH_SIZE, 'it changes no number'),
     'checkpoint_every': Setting(None, 'not published', 10, 'a run that is stopped loses little'),
+    'fedld.keep': Setting(0.8, f'{EXPERIMENTS}: L = 0.8 m'),
+    'fedld_code.keep': Setting(0.8, f'{EXPERIMENTS}: L = 0.8 m'),
     'fedld_code.warmed_up': Setting(True, "code: the learning rate of the authors' FedLD grows over five rounds"),
 }
 RETINA = {

@@ -107,6 +107,11 @@ _COMMON: dict[str, Setting] = {
     'select': Setting('last_k', 'algorithm 1, line 9: the models of the last round'),
     'last_k': Setting(1, 'algorithm 1, line 9'),
     'eval_batch_size': Setting(None, _SILENT, 128, 'without batch statistics it changes no number'),
+    'fedtilt.mu': Setting(0.01, _G),
+    'fedtilt.q': Setting(None, _SILENT, 0.0, 'no value is given for images'),
+    'fedtilt.distance': Setting('l2', f'{_G}: Euclidean', 'sq', 'its square, which the theorems are about'),
+    'fedtilt.steps': Setting(None, _SILENT, 1, 'with step_size 0.5 and q 0 this is the mean of the clients'),
+    'fedtilt.step_size': Setting(None, _SILENT, 0.5, 'see steps'),
 }
 SETTINGS: dict[str, dict[str, Setting]] = {
     'paper': {

@@ -78,6 +78,9 @@ COMMON = {
     'select': Setting('best_validation', PAPER),
     'eval_every': Setting(1, CODE),
     'last_k': Setting(None, PAPER, None, NOT_USED),
+    'harmofl.alpha': Setting(0.05, PAPER),
+    'harmofl.decay': Setting(0.1, PAPER),
+    'harmofl_release.alpha': Setting(0.05, PAPER),
 }  # fmt: skip
 SGD = {
     'local_optimizer': Setting('sgd', PAPER),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 import re
 from collections.abc import Sequence
@@ -80,14 +81,19 @@ def _read_safetensors(path: pathlib.Path) -> dict[str, np.ndarray]:
 READERS = {'.safetensors': _read_safetensors, '.npz': _read_npz}
 
 
-def read_state_dict(path: str | pathlib.Path) -> dict[str, np.ndarray]:
-    """The arrays of a .safetensors or .npz file, under the names that torchvision uses today."""
-    path = pathlib.Path(path).expanduser()
-    if not path.is_file():
+def weights_file(path: str | pathlib.Path, model: str) -> pathlib.Path:
+    """The file of weights that ``path`` names, which may begin with ``~`` and hold ``$VARIABLES``."""
+    file = pathlib.Path(os.path.expandvars(path)).expanduser()
+    if not file.is_file():
         raise UserError(
-            f'`pretrained`={path}: no such file; README tells how to make it from the weights of torchvision, '
-            'and `pretrained`=none starts from random weights'
+            f'`pretrained`={path}: no such file with the weights IMAGENET1K_V1 of torchvision.models.{model}, '
+            'which a line in README, section Models, writes; `pretrained`=none starts from random weights'
         )
+    return file
+
+
+def read_state_dict(path: pathlib.Path) -> dict[str, np.ndarray]:
+    """The arrays of a .safetensors or .npz file, under the names that torchvision uses today."""
     if path.suffix not in READERS:
         raise UserError(f'`pretrained`={path} must be a {" or ".join(READERS)} file')
     try:
@@ -110,7 +116,7 @@ def load_pretrained(path: str | pathlib.Path, model: str, shapes: Variables) -> 
     """
     if model not in LAYERS:
         raise UserError(f'`pretrained`={path}: `model`={model} has no such weights; choose one of {", ".join(LAYERS)}')
-    stored = read_state_dict(path)
+    stored = read_state_dict(weights_file(path, model))
     wanted = {leaf: torch_name(model, leaf) for leaf in flatten_dict(shapes)}
     wanted_shapes = {leaf: tuple(struct.shape) for leaf, struct in flatten_dict(shapes).items()}
     arrays = {leaf: _our_layout(stored[name]) for leaf, name in wanted.items() if name in stored}

@@ -15,7 +15,7 @@ from fedjax_fair.errors import UserError
 from fedjax_fair.foreign import check_room
 from fedjax_fair.models import in_precision, make_model
 from fedjax_fair.models.normalize import normalized, parse_statistics
-from fedjax_fair.models.pretrained import Start, load_pretrained
+from fedjax_fair.models.pretrained import LAYERS, Start, load_pretrained, weights_file
 from fedjax_fair.options import AUTO
 from fedjax_fair.training.config import Config, text_of_options
 
@@ -92,6 +92,12 @@ def _normalized(config: Config, model: Model, shape: tuple[int, ...]) -> Model:
     if len(shape) != 3 or shape[-1] != channels:
         raise UserError(f'`normalize`={config.normalize} is for images of {channels} channels, not for shape {shape}')
     return normalized(model, statistics)
+
+
+def check_weights(config: Config) -> None:
+    """Look for the file of weights to start from: its absence shows before any data is read."""
+    if config.pretrained not in ('', RANDOM) and config.model in LAYERS:
+        weights_file(config.pretrained, config.model)
 
 
 def starting_weights(config: Config, federation: Federation, model: Model) -> Start:

@@ -30,7 +30,7 @@ from fedjax_fair.training.config import Config
 from fedjax_fair.training.devices import available_devices, layout, maps_of, placement
 from fedjax_fair.training.federations import load_federation
 from fedjax_fair.training.grid import check_not_fixed, check_points
-from fedjax_fair.training.network import build_model, starting_weights
+from fedjax_fair.training.network import build_model, check_weights, starting_weights
 from fedjax_fair.training.notes import idle_notes, idle_of, notes_of, overruled_notes, platform_notes
 from fedjax_fair.training.program import Lane, Program, make_lanes, make_program
 from fedjax_fair.training.storage import Storage, choose_storage
@@ -97,6 +97,7 @@ def _prepare(config: Config, points: Sequence[Mapping[str, float]], platform: Pl
     available = available_devices(config)
     augment = make_augment(config.augment, config.options_of(*config.tools)) if config.augment else None
     outliers = _outliers(config)
+    check_weights(config)
     federation = load_federation(config)
     task = make_task(federation.task, federation.num_classes, config.loss, config.score)
     _check_augment(config, federation, task)

@@ -285,7 +285,6 @@ def test_claims_name_what_the_tables_record():
         'figure4.json': {'personal models'},
     }
     found = claims.claims_of('fedtilt')
-    assert 4 <= len(found) <= 8
     taus, lambdas = figures.GRIDS['F-MNIST']
     methods = {*study.USED, *checks.PROTOCOLS, *(f'{q:g}' for q in checks.QS)}
     methods |= {f'tau {tau:g}, lambda {lam:g}' for tau in taus for lam in lambdas}

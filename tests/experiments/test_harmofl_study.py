@@ -265,7 +265,6 @@ def test_single_test_patients_are_found_in_the_summary(patients, told, tmp_path,
 def test_claims_name_what_the_deciding_tables_compare():
     rows = {'causes': CAUSES, 'bands': BANDS, 'drift': DRIFTING}
     claims = claims_of('harmofl')
-    assert 4 <= len(claims) <= 8
     for claim in claims:
         preset, table = claim.record.removesuffix('.json').split('/')
         assert (HERE / f'{preset}.flags').exists()

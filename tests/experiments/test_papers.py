@@ -150,7 +150,8 @@ def test_the_page_of_claims_shows_verdicts_of_records(recorded):
     assert rows['its worst is higher'][4:6] == ['undecided', 'about 40 seeds would decide a difference of 1 point']
     assert rows['new is higher'][7] == 'experiments/fedism/results/table1.json'
     assert rows['new is fairer'][3:5] == ['', 'not recorded']
-    assert '`python -m x` (commit abc)' in page
+    path = 'experiments/fedism/results/table1.json'
+    assert f'\n- [{path}](../{path}): `python -m x` (commit abc)\n' in page
 
 
 @pytest.mark.parametrize('lacking', ['bound', 'difference', 'measure', 'entry'])
@@ -181,6 +182,11 @@ def test_the_summary_counts_verdicts(recorded):
     heads, _, row = claims_page.summary(claims.outcomes()).splitlines()
     assert [cell.strip() for cell in heads.split('|')[2:-1]] == list(claims_page.VERDICTS)
     assert [cell.strip() for cell in row.split('|')[1:-1]] == ['FedISM', '1', '1', '1', '1']
+
+
+def test_papers_have_some_headline_claims_each():
+    counts = {paper: len(claims.claims_of(paper)) for paper in papers.PAPERS}
+    assert all(4 <= count <= 8 for count in counts.values()), counts
 
 
 def test_the_page_of_claims_and_its_summary_are_up_to_date():

@@ -6,7 +6,8 @@ import json
 import numpy as np
 import pytest
 
-from experiments.study import Study, portable, without_folders
+from experiments.published import HERE, PAPERS
+from experiments.study import Study, portable, show_part, without_folders
 from fedjax_fair.training import Config
 
 
@@ -57,3 +58,18 @@ def test_sources_of_many_files_are_known_by_their_examples(tmp_path):
 def test_settings_within_settings_name_no_folder_either():
     found = portable({'data': {'partition': '/home/me/split.json', 'alpha': 0.1}, 'plugins': ('/home/me/mine.py',)})
     assert found == {'data': {'partition': 'split.json', 'alpha': 0.1}, 'plugins': ['mine.py']}
+
+
+def test_missing_weights_show_before_data_are_read(tmp_path):
+    config = Config(scenario=f'npz:{tmp_path}/nowhere.npz', model='resnet18', pretrained='$DATA/resnet18.npz')
+    with pytest.raises(ValueError, match=r'^pretrained=\$DATA/resnet18.npz: no such file with .*torchvision'):
+        show_part({'1': None}, '1', Study(config, tmp_path))
+
+
+@pytest.mark.parametrize('paper', PAPERS)
+def test_records_without_intervals_are_named_as_those_of_earlier_code(paper):
+    paragraphs = (HERE / paper / 'README.md').read_text().split('\n\n')
+    named = ' '.join(text for text in paragraphs if 'recorded by earlier' in text)
+    for path in (HERE / paper / 'results').glob('*/*.json'):
+        if 'evidence' not in json.loads(path.read_text()):
+            assert f'`results/{path.parent.name}`' in named, path

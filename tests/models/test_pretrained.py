@@ -8,7 +8,7 @@ from safetensors.numpy import save_file
 
 from fedjax_fair.core.tree import replaced
 from fedjax_fair.models import make_model
-from fedjax_fair.models.pretrained import load_pretrained, read_state_dict
+from fedjax_fair.models.pretrained import load_pretrained, read_state_dict, weights_file
 
 RNG = np.random.default_rng(0)
 EPSILON = 1e-5
@@ -167,8 +167,8 @@ def test_what_does_not_match_is_listed(tmp_path, resnet18, change, message):
 
 
 def test_files_that_cannot_be_used(tmp_path):
-    with pytest.raises(ValueError, match=r'^pretrained=.*nowhere.npz: no such file'):
-        read_state_dict(tmp_path / 'nowhere.npz')
+    with pytest.raises(ValueError, match=r'^pretrained=.*nowhere.npz: no such file with .*models.resnet18,'):
+        load_pretrained(tmp_path / 'nowhere.npz', 'resnet18', {})
     other = tmp_path / 'weights.pth'
     other.write_bytes(b'x')
     with pytest.raises(ValueError, match=r'must be a .safetensors or .npz file'):
@@ -179,6 +179,12 @@ def test_files_that_cannot_be_used(tmp_path):
             read_state_dict(tmp_path / name)
     with pytest.raises(ValueError, match=r'model=lenet has no such weights; choose one of resnet18, resnet50'):
         load_pretrained(other, 'lenet', {})
+
+
+def test_variables_in_the_name_of_a_file_are_replaced(tmp_path, monkeypatch):
+    (tmp_path / 'w.npz').touch()
+    monkeypatch.setenv('WEIGHTS', str(tmp_path))
+    assert weights_file('$WEIGHTS/w.npz', 'resnet18') == tmp_path / 'w.npz'
 
 
 def test_old_names_of_pytorch_are_understood(tmp_path):

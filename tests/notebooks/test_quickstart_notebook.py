@@ -113,11 +113,15 @@ def test_a_checkout_is_installed_from_any_folder_inside(installs, monkeypatch):
     assert sys.path[0] == str(PROJECT)
 
 
-def test_the_published_package_is_installed_anywhere_else(installs, monkeypatch, tmp_path):
+def test_a_wheel_is_installed_anywhere_else(installs, monkeypatch, tmp_path):
     (tmp_path / 'pyproject.toml').write_text('[project]\nname = "another"\n')
     monkeypatch.setitem(sys.modules, 'fedjax_fair.core', None)
     before = list(sys.path)
-    assert installs(tmp_path) == [[sys.executable, '-m', 'pip', 'install', '--quiet', 'fedjax-fair']]
+    with pytest.raises(ImportError, match='the wheel of fedjax-fair'):
+        installs(tmp_path)
+    wheel = tmp_path / 'fedjax_fair-0.1.0-py3-none-any.whl'
+    wheel.touch()
+    assert installs(tmp_path) == [[sys.executable, '-m', 'pip', 'install', '--quiet', str(wheel)]]
     assert sys.path == before
 
 
