@@ -32,6 +32,7 @@ def made(monkeypatch):
     monkeypatch.setattr(papers, 'module_of', lambda paper, kind: modules[kind])
     monkeypatch.setattr(papers, 'preset_config', lambda paper, preset: CONFIG)
     monkeypatch.setattr(papers.results, 'git_commit', lambda: 'abc')
+    monkeypatch.setattr(papers.jax, 'clear_caches', lambda: None)  # tests of this process share compiled programs
     return calls
 
 
