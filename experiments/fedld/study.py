@@ -152,8 +152,10 @@ def data_of(study: Study, columns: Mapping[str, Column]) -> dict[str, Any]:
     return {'name': study.data()['name'], 'columns': found}
 
 
-def note(study: Study) -> str:
-    """One sentence under every table."""
+def note(study: Study, columns: Mapping[str, Column]) -> str:
+    """One sentence under every table; a single column may have clients of its own."""
+    if len(columns) == 1:
+        study = study.changed(**settings(study, *columns.values()))
     classes = study.config.data.get('classes')
     kept = f', classes {", ".join(map(str, classes))} alone' if classes else ''
     return (

@@ -79,7 +79,7 @@ def show(
         for column, each in runs.items()
         for words, (baseline, methods) in pairs.items()
     }
-    study.table(name, ['method', 'from', *columns], lines, note(study), ours, data, found)
+    study.table(name, ['method', 'from', *columns], lines, note(study, columns), ours, data, found)
 
 
 def compared(runs: Mapping[str, Any], baseline: str, methods: Sequence[str]) -> dict[str, Any]:
