@@ -151,20 +151,25 @@ def index(done: Mapping[str, Mapping[str, Any]]) -> str:
     )
 
 
+def chosen_papers(argv: list[str], values: flags.FlagValues) -> tuple[str, ...]:
+    """The papers that the flag ``only`` names; refuses words that are no flags, and other papers."""
+    if len(argv) > 1:
+        raise UserError(f'{argv[1]!r} is no flag; flags have the form --name=value')
+    if unknown := [paper for paper in values.only if paper not in PAPERS]:
+        raise UserError(f'`only`={unknown[0]} {not_one_of(unknown[0], PAPERS)}')
+    return tuple(values.only)
+
+
 def main(argv: list[str]) -> None:
     """Check the flags, then regenerate, or write the claims."""
     values = flags.FLAGS
     with guarded(values):
-        if len(argv) > 1:
-            raise UserError(f'{argv[1]!r} is no flag; flags have the form --name=value')
-        if unknown := [paper for paper in values.only if paper not in PAPERS]:
-            raise UserError(f'`only`={unknown[0]} {not_one_of(unknown[0], PAPERS)}')
+        chosen = chosen_papers(argv, values)
         if values.claims:
             for path, text in claims_page.pages().items():
                 publish(path, text)
                 print(f'written: {path.relative_to(HERE.parent)}')
             return
-        chosen = tuple(values.only)
         share_devices(chosen, values.preset)
         use_compilation_cache()
         regenerate(chosen, values.preset, pathlib.Path(values.out or f'runs/papers-{values.preset}'), values.quiet)

@@ -19,12 +19,10 @@ from typing import NamedTuple
 
 from absl import app, flags
 
-from experiments.papers import Part
+from experiments.papers import Part, chosen_papers
 from experiments.published import PAPERS
 from fedjax_fair.cli import guarded
-from fedjax_fair.errors import UserError
 from fedjax_fair.interruption import EXIT_CODES, on_signals
-from fedjax_fair.options import not_one_of
 
 FILES = ('.json', '.md', '.png')  # of a record
 
@@ -117,12 +115,8 @@ def main(argv: list[str]) -> None:
     """Check the flags, then make the records."""
     values = flags.FLAGS
     with guarded(values):
-        if len(argv) > 1:
-            raise UserError(f'{argv[1]!r} is no flag; flags have the form --name=value')
-        if unknown := [paper for paper in values.only if paper not in PAPERS]:
-            raise UserError(f'`only`={unknown[0]} {not_one_of(unknown[0], PAPERS)}')
-        chosen = [record for record in RECORDS if record.part.paper in values.only]
-        sys.exit(make_all(chosen, pathlib.Path(values.out)))
+        papers = chosen_papers(argv, values)
+        sys.exit(make_all([record for record in RECORDS if record.part.paper in papers], pathlib.Path(values.out)))
 
 
 if __name__ == '__main__':
