@@ -75,7 +75,9 @@ HALVES = {
 SPLITS = {place: Column(place) for place in published.SPLITS}
 PRINTED = {published.PRINTED: Column(published.PRINTED)}
 SITES = {published.SITES: Column(published.SITES)}
-MANY = {published.MANY: Column(published.MANY, {'num_clients': 50, 'participation': 0.1})}
+FIFTY = {'num_clients': 50, 'participation': 0.1}
+MANY = {published.MANY: Column(published.MANY, FIFTY)}
+MANY_GROUPED = {f'{published.MANY}, group norm': Column(published.MANY, {**FIFTY, 'norm': 'group'})}
 # The deciding experiment: both uneven splits, with batch statistics as in the paper and without any.
 UNEVEN = {
     f'Dirichlet {ALPHAS[place]:g}, {norm} norm': Column(place, {'norm': norm})
@@ -153,14 +155,18 @@ def data_of(study: Study, columns: Mapping[str, Column]) -> dict[str, Any]:
 
 
 def note(study: Study, columns: Mapping[str, Column]) -> str:
-    """One sentence under every table; a single column may have clients of its own."""
-    if len(columns) == 1:
-        study = study.changed(**settings(study, *columns.values()))
+    """What stands under every table, of the study as all columns have it."""
+    first, *others = [settings(study, column) for column in columns.values()]
+    study = study.changed(
+        **{name: value for name, value in first.items() if all((name, value) in own.items() for own in others)}
+    )
+    last_k = study.config.last_k
+    scored = 'the last evaluation' if last_k == 1 else f'the mean over the last {last_k} evaluations'
     classes = study.config.data.get('classes')
     kept = f', classes {", ".join(map(str, classes))} alone' if classes else ''
     return (
-        f'{study.ours()}{kept} (deviation over them in brackets), accuracy over all test examples; the paper: '
-        'ResNet-50, 200 rounds, one number each. Compare methods within a column, not numbers across. The global model '
-        "of FedBN and FedPAC is no client's: their clients' own models are beside it, on the same test sets, and "
-        'differences are about these.'
+        f'{study.ours()}{kept} (deviation over them in brackets), accuracy over all test examples, {scored}; '
+        'the paper: ResNet-50, 200 rounds, one number each. Compare methods within a column, not numbers across. The '
+        "global model of FedBN and FedPAC is no client's: their clients' own models are beside it, on the same test "
+        'sets, and differences are about these.'
     )

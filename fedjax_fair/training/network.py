@@ -94,15 +94,20 @@ def _normalized(config: Config, model: Model, shape: tuple[int, ...]) -> Model:
     return normalized(model, statistics)
 
 
+def is_pretrained(config: Config) -> bool:
+    """Whether a file of weights is given to start from."""
+    return config.pretrained not in ('', RANDOM)
+
+
 def check_weights(config: Config) -> None:
     """Look for the file of weights to start from: its absence shows before any data is read."""
-    if config.pretrained not in ('', RANDOM) and config.model in LAYERS:
+    if is_pretrained(config) and config.model in LAYERS:
         weights_file(config.pretrained, config.model)
 
 
 def starting_weights(config: Config, federation: Federation, model: Model) -> Start:
     """Weights to begin with, where a file of them is given."""
-    if config.pretrained in ('', RANDOM):
+    if not is_pretrained(config):
         return Start({}, ('starts from random weights',) if config.pretrained else ())
     example = jnp.zeros((1, *federation.x.shape[1:]))
     shapes = jax.eval_shape(model.init, jax.random.key(0), example)

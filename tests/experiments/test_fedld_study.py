@@ -10,6 +10,7 @@ import tensorflow_datasets as tfds
 from small_fedld import CONFIG, invented, read, small
 
 from experiments.fedld import claims, figures, published, study, tables
+from experiments.published import preset_config
 from experiments.study import Study
 from fedjax_fair.data.sources.tfds_store import prepare
 from fedjax_fair.errors import UserError
@@ -79,6 +80,32 @@ def test_tables_show_both_sides(table, asked, tmp_path, capsys):
     assert (asked[0][2].changes == {'num_clients': 50, 'participation': 0.1}) == (table == '3')
 
 
+def test_fifty_clients_are_also_shown_without_batch_statistics(asked, tmp_path, capsys):
+    tables.many(Study(CONFIG, tmp_path))
+    columns = read(tmp_path / 'table3.json')['data']['columns']
+    assert [one.get('norm') for one in columns.values()] == [None, 'group']
+    assert {one['num_clients'] for one in columns.values()} == {50}
+    shown = capsys.readouterr().out
+    (paper,) = [line.split('|') for line in shown.splitlines() if '71.30' in line]
+    assert 'digits_common, 50 clients with' in shown and not paper[4].strip()
+    asked.clear()
+    tables.many(Study(CONFIG.changed(pretrained='$DATA/resnet50.npz'), tmp_path))
+    assert {column.changes.get('norm') for *_, column in asked} == {None}
+
+
+@pytest.mark.parametrize('preset', sorted(path.stem for path in study.HERE.glob('*.flags')))
+def test_every_preset_warms_the_authors_code_up(preset):
+    own = Study(preset_config('fedld', preset), study.HERE)
+    for row in (study.CODE['FedLD, code'], *study.FROZEN.values()):
+        hyper = own.settings(row.recipe, row.at(published.MANY)).hyper
+        assert hyper['fedld_code.warmed_up'] is True
+
+
+def test_the_deciding_tables_average_evaluations(tmp_path):
+    own = Study(preset_config('fedld', 'decide'), tmp_path)
+    assert own.config.last_k == 5 and own.config.rounds // own.config.eval_every >= 2 * 5
+
+
 @pytest.mark.parametrize(('table', 'name'), [('1', 'table1'), ('2', 'table2')])
 def test_other_readings_and_lengths_stand_beside_the_paper(table, name, asked, tmp_path, capsys):
     tables.TABLES[table](Study(CONFIG, tmp_path))
@@ -125,7 +152,7 @@ def test_results_tell_what_every_column_ran(asked, tmp_path, capsys):
     }
     spread = [np.std(one['train']) for one in columns.values()]
     assert all(len(one['train']) == 5 for one in columns.values()) and spread[0] < spread[1] and spread[0] < spread[2]
-    (many,) = read(tmp_path / 'table3.json')['data']['columns'].values()
+    many = read(tmp_path / 'table3.json')['data']['columns'][published.MANY]
     assert (many['num_clients'], many['participation'], many['alpha'], len(many['train'])) == (50, 0.1, 0.5, 50)
 
 
