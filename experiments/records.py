@@ -66,6 +66,7 @@ RECORDS = (
     *_of('fedtilt', 'table', '2 3 7', 'decide_mnist'),
     *_of('fedtilt', 'table', 'mu'),
     *_of('fedism', 'table', 'matched radius batch_norm', folder='fashion-mnist'),
+    *_of('fedism', 'table', 'tuned', folder='fashion-mnist'),
     *_of('fedheal', 'table', '3 4', 'smoke'),
     *_of('fedheal', 'figure', '2 6', 'smoke'),
 )

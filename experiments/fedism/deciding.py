@@ -1,4 +1,4 @@
-"""What decides the claims of FedISM on data that a few cores can learn: its parts, its radius, batch norm.
+"""What decides the claims of FedISM on data that a few cores can learn: its parts, radius, batch norm, its q and beta.
 
 The preset ``decide`` has five seeds, so that differences have intervals.
 """
@@ -14,8 +14,11 @@ import optax
 
 from experiments.fedism.sharpness import RHO, sharpness
 from experiments.fedism.study import ABLATION, COLUMNS, METHODS, evidence_of, folders_of, scores
-from experiments.study import Study, cell
-from fedjax_fair.training import finished
+from experiments.study import Study, cell, differences, markdown
+from fedjax_fair.report.tuning import tuning_text
+from fedjax_fair.training import Config, finished, tune
+from fedjax_fair.training.trials import search_space, trial_points
+from fedjax_fair.training.tuning import FINAL, tuned_folder
 
 METHODS_DECIDED = ABLATION | {method: METHODS[method] for method in ('q-FedAvg', 'FairFed')}
 WITH_RADIUS = {method: recipe for method, recipe in ABLATION.items() if method != 'FedAvg'}
@@ -23,6 +26,9 @@ SWEPT = {'FedAvg+SALT': 'salt.rho', 'FedISM': 'fedism.rho'}
 RADII = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
 RESNET18 = 111.7  # the length of the parameters of the published network, by torchvision's initialisation
 SEEDS_SWEPT = 2
+TUNED = {'fedism.q': '0.1..10', 'fedism.beta': '0.3..1'}
+TRIALS = 8
+AS_GIVEN = 'FedISM, as published'
 
 
 class Length(NamedTuple):
@@ -77,11 +83,13 @@ def radius(study: Study) -> None:
     length, seeds = length_of(folders['FedAvg']), study.config.seeds[:SEEDS_SWEPT]
     for method, hyper in SWEPT.items():
         swept = study.run(ABLATION[method], points=[{hyper: rho} for rho in RADII], seeds=seeds)
-        folders |= {f'{method}, rho {rho:g}': folder for rho, folder in zip(RADII, swept, strict=True)}
-    shares = ', '.join(f'{100 * rho / length.last:.2g} %' for rho in RADII)
+        folders |= {
+            f'{method}, rho {rho:g} ({100 * rho / length.last:.2g} %)': folder
+            for rho, folder in zip(RADII, swept, strict=True)
+        }
     note = (
         f'FedAvg has parameters of length {length.first:.1f} before the first round and {length.last:.1f} after the '
-        f'last. The radii are {shares} of the latter, with seeds {", ".join(map(str, seeds))}. {study.ours()}.'
+        f'last; radii are also given in percent of the latter, with seeds {", ".join(map(str, seeds))}. {study.ours()}.'
     )
     shown(study, 'radius', folders, ('FedAvg',), note)
 
@@ -93,10 +101,29 @@ def batch_norm(study: Study) -> None:
     shown(study, 'batch_norm', folders_of(study, methods, norm='batch'), ('FedAvg',), note)
 
 
+def searched(config: Config) -> tuple[str, ...]:
+    """The search space of ``tune``: all that FedISM's own has but q and beta stays as given."""
+    (given,) = trial_points(config, search_space(config, {}), budget=1, seed=0)
+    return tuple(f'{name}={TUNED.get(name, f"{value:g}")}' for name, value in given.items())
+
+
+def tuned(study: Study) -> None:
+    """FedISM with the published q and beta, and with the best of some trials on validation data."""
+    config, out = study.settings('fedism'), study.out / 'runs' / 'tune'
+    record = tune(config, ['fedism'], out, budget=TRIALS, space=searched(config), resume=True, quiet=study.quiet)
+    given = out / FINAL / 'fedism'
+    folders = {AS_GIVEN: given, 'FedISM, tuned': tuned_folder(given)}
+    ours, evidence = {name: scores(folder) for name, folder in folders.items()}, evidence_of(folders, AS_GIVEN)
+    rows = [[name, *(cell(found[column]) for column in COLUMNS)] for name, found in ours.items()]
+    lines = [*markdown(['method', *COLUMNS], rows), '', f'{study.ours()}.', *differences(evidence)]
+    study.write('tuned', [*lines, '', tuning_text(out)], {'scores': ours, 'tuning': record}, evidence=evidence)
+
+
 TABLES = {
     'decide': parts,
     'matched': matched,
     'radius': radius,
     'batch_norm': batch_norm,
+    'tuned': tuned,
     'sharpness': lambda study: sharpness(study, 'sharpness', METHODS_DECIDED),
 }

@@ -103,6 +103,7 @@ TABLES = {
     '8': lambda study: comparison(study, 'table8', published.BLUR, corruption='motion_blur', severity=1),
     **deciding.TABLES,
 }
+PRESETS = {'tuned': None}  # not at every size: eight trials, of one preset
 
 if __name__ == '__main__':
     main('table', TABLES, HERE)

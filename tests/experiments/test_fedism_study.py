@@ -18,7 +18,9 @@ from experiments.published import preset_config
 from experiments.study import Study, cell, known_hyper, main, markdown
 from fedjax_fair.errors import UserError
 from fedjax_fair.methods import make_methods
+from fedjax_fair.results import write_json
 from fedjax_fair.training import Config, finished
+from fedjax_fair.training.tuning import make_plan
 
 CONFIG = Config().changed(
     scenario='quality_shift:digits',
@@ -172,9 +174,10 @@ def test_sharpness_over_clients_is_compared_with_fedavg_seed_by_seed(asked, tmp_
 
 
 def test_deciding_tables_have_a_row_for_every_run(asked, tmp_path):
-    for name in deciding.TABLES:
+    names = [name for name in deciding.TABLES if name != 'tuned']
+    for name in names:
         tables.TABLES[name](Study(CONFIG, tmp_path))
-    rows = {name: set(json.loads((tmp_path / f'{name}.json').read_text())['numbers']) for name in deciding.TABLES}
+    rows = {name: set(json.loads((tmp_path / f'{name}.json').read_text())['numbers']) for name in names}
     assert rows['decide'] == rows['sharpness'] == {*ABLATION, 'q-FedAvg', 'FairFed'}
     assert rows['matched'] == set(ABLATION) and rows['batch_norm'] == {'FedAvg', 'FedISM'}
     assert len(rows['radius']) == 1 + 2 * len(deciding.RADII)
@@ -182,7 +185,32 @@ def test_deciding_tables_have_a_row_for_every_run(asked, tmp_path):
     assert (
         ('fedism', radii) in asked and ('fedism', {'norm': 'batch'}) in asked and ('fedism', {'seeds': (0, 1)}) in asked
     )
-    assert '0.02 %, 0.05 %, 0.1 %, 0.2 %, 0.5 %, 1 %' in (tmp_path / 'radius.md').read_text()
+    assert {'FedISM, rho 0.002 (0.02 %)', 'FedAvg+SALT, rho 0.1 (1 %)'} < rows['radius']  # of a length of 10
+
+
+def test_q_and_beta_alone_are_tuned(asked, monkeypatch, tmp_path, capsys):
+    """Trials are planned as the program plans them, and none is run."""
+    points = []
+
+    def planned(config, recipes, out, *, budget, space, resume, quiet):
+        options = {'objective': 'mean', 'halving': 0, 'seeds_per_trial': 1, 'search_seed': 0}
+        plan = make_plan(config, recipes, budget=budget, space=space, **options)
+        points.extend(plan.points['fedism'])
+        out.mkdir(parents=True)
+        write_json(out / 'tuning.json', plan.record())
+        return plan.record()
+
+    monkeypatch.setattr(deciding, 'tune', planned)
+    monkeypatch.setattr(deciding, 'scores', lambda folder: dict.fromkeys(COLUMNS, (50.0, 1.0)))
+    tables.TABLES['tuned'](Study(preset_config('fedism', 'smoke'), tmp_path))
+    tried = {name: {point[name] for point in points} for name in points[0]}
+    assert {name for name, values in tried.items() if len(values) > 1} == {'fedism.q', 'fedism.beta'}
+    assert len(points) == 8 and tried['lr'] == {0.001} and tried['fedism.rho'] == {0.05}
+    assert points[0] == {name: min(values) for name, values in tried.items()} | {'fedism.q': 2.0, 'fedism.beta': 0.5}
+    kept = json.loads((tmp_path / 'tuned.json').read_text())
+    assert set(kept['numbers']['scores']) == {'FedISM, as published', 'FedISM, tuned'}
+    assert len(kept['numbers']['tuning']['recipes']['fedism']['trials']) == 8
+    assert 'Every recipe has the same budget: 8 trials of 40 rounds' in (tmp_path / 'tuned.md').read_text()
 
 
 def test_claims_name_differences_that_the_deciding_tables_have(asked, monkeypatch, tmp_path):
