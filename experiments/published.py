@@ -1,7 +1,8 @@
 """Published settings of the papers beside those of our presets: every deviation stands there with its reason.
 
 A paper's ``published.py`` has ``SETTINGS[preset][name]``, the value that the paper prints and where. The tests resolve
-every preset as its command does and compare. ``python -m experiments.published`` prints all of them, and with
+every preset as its command does and compare. A name such as ``study.ALPHAS[Split-2]`` is a constant of the paper's own
+modules; what has no setting at all is None in ours. ``python -m experiments.published`` prints everything, and with
 ``--deviations`` only what differs from the paper.
 """
 

@@ -35,6 +35,7 @@ from experiments.fedheal.study import (
     variance_shares,
     watched_by,
     why_not_comparable,
+    without_published_bar,
 )
 from experiments.study import Study, cell, main
 from fedjax_fair.diagnostics import same_way, sign_histogram
@@ -133,6 +134,7 @@ def with_and_without(study: Study) -> None:
 
 def bar(study: Study) -> None:
     """Figure 6: FedHEAL by tau, beta = 0.4; one program for all values and seeds."""
+    study = without_published_bar(study)
     folders = swept(study, 'fedavg+fedheal', 'fedheal.tau', TAUS)
     found = [scores(folder) for folder in folders]
     with style.styled():

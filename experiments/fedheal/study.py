@@ -126,10 +126,15 @@ def scores(folder: pathlib.Path, kind: str = 'global') -> list[Cell]:
 
 
 def hyper_of(study: Study, recipe: str) -> dict[str, Any]:
-    """FedHEAL's bar where it is not the default."""
-    tau = published.TAU[data_set(study)]
-    parts = [part for part in ('fedheal', 'fphl') if part in recipe.split('+')]
-    return {f'{part}.tau': tau for part in parts if tau != 0.3}
+    """The bar of the masks alone is FedHEAL's, where the preset or the user gives it one."""
+    given = study.config.hyper
+    return {'fphl.tau': given['fedheal.tau']} if 'fphl' in recipe.split('+') and 'fedheal.tau' in given else {}
+
+
+def without_published_bar(study: Study) -> Study:
+    """The study for a sweep over the bar, in which the published one has no place; a user's own is refused there."""
+    published_bar = ('fedheal.tau', published.TAU[data_set(study)])
+    return study.changed(hyper=dict(item for item in study.config.hyper.items() if item != published_bar))
 
 
 def run_of(study: Study, method: Method, watched: bool = False) -> pathlib.Path:

@@ -39,6 +39,7 @@ TABLE3: dict[str, float] = {
 }
 
 EXPERIMENTS = 'Sec. 3.1'
+GENERALIZATION = 'Sec. 3.3, Generalization to Multiple Clients'
 COMMON = {
     'model': Setting('resnet50', EXPERIMENTS),
     'norm': Setting('batch', f'{EXPERIMENTS}: ResNet-50'),
@@ -61,6 +62,18 @@ COMMON = {
     'checkpoint_every': Setting(None, 'not published', 10, 'a run that is stopped loses little'),
     'fedld.keep': Setting(0.8, f'{EXPERIMENTS}: L = 0.8 m'),
     'fedld_code.keep': Setting(0.8, f'{EXPERIMENTS}: L = 0.8 m'),
+    'fedld_code.frozen': Setting(
+        True,
+        'code: all methods train batch norm in evaluation mode, because a test before training is not undone',
+        False,
+        "the paper does not say so, and only pretrained statistics make sense then; rows 'frozen statistics' have it",
+    ),
+    'warm-up of the other methods': Setting(
+        'min(1, (round + step) / 5)',
+        "code: the learning rate of FedAvg, FedProx, FedBN, FedGH and of FedPAC's head",
+        None,
+        'the paper has one learning rate; it concerns 15 steps of each client, all in the first five rounds',
+    ),
     'fedld_code.warmed_up': Setting(True, "code: the learning rate of the authors' FedLD grows over five rounds"),
 }
 RETINA = {
@@ -72,6 +85,22 @@ RETINA = {
     'normalize': Setting('retina', 'code: mean and deviation of Retina'),
     'augment': Setting('resized_crop+rotate+flip', 'code: crops of 0.6 to 1 of the area, 10 degrees, mirrored'),
     'lr': Setting(0.01, EXPERIMENTS),
+    'study.LAMBDAS[Split-1]': Setting(0.1, EXPERIMENTS),
+    'study.LAMBDAS[Split-2]': Setting(0.03, EXPERIMENTS),
+    'study.LAMBDAS[Split-3]': Setting(0.03, EXPERIMENTS),
+    'study.LAMBDAS[50 clients]': Setting(None, GENERALIZATION, 0.03, 'that of the split of the same concentration'),
+    'study.ALPHAS[Split-1]': Setting(100.0, EXPERIMENTS),
+    'study.ALPHAS[Split-2]': Setting(
+        0.1,
+        EXPERIMENTS,
+        1.0,
+        "SSL-FL's splits, which the paper takes, have 1; this is called moderate, 0.5 severe. --table=printed: 0.1",
+    ),
+    'study.ALPHAS[Split-3]': Setting(0.5, EXPERIMENTS),
+    'study.ALPHAS[50 clients]': Setting(0.5, GENERALIZATION),
+    'study.FIFTY[num_clients]': Setting(50, GENERALIZATION),
+    'study.FIFTY[participation]': Setting(0.1, 'Table 3: sampling rate 0.1'),
+    'figures.ALPHAS': Setting((100.0, 10.0, 1.0, 0.1, 0.01), 'Sec. 3.3, Ability of Loss Reduction'),
 }
 COVID = {
     'scenario': Setting('ssl_fl:$DATA/COVID-FL', f'{EXPERIMENTS}: COVID-FL of SSL-FL'),
@@ -82,5 +111,6 @@ COVID = {
     'normalize': Setting('imagenet', 'code: mean and deviation of ImageNet'),
     'augment': Setting('resized_crop_covid+rotate+flip', 'code: crops of 0.8 to 1.2 of the area, 10 degrees, mirrored'),
     'lr': Setting(0.005, EXPERIMENTS),
+    'study.LAMBDAS[COVID-FL]': Setting(0.01, EXPERIMENTS),
 }
 SETTINGS = {'paper': {**COMMON, **RETINA}, 'paper_covid': {**COMMON, **COVID}}

@@ -14,7 +14,6 @@ from fedjax_fair.data import scenario_options
 from fedjax_fair.errors import UserError
 
 HERE = pathlib.Path(__file__).parent
-# The paper prints 0.1 for the second split, which it calls moderate beside the third at 0.5; the data it takes has 1.
 ALPHAS = dict(zip(published.SPLITS, (100.0, 1.0, 0.5), strict=True)) | {published.PRINTED: 0.1, published.MANY: 0.5}
 LAMBDAS = dict(zip(published.SPLITS, (0.1, 0.03, 0.03), strict=True)) | {
     published.PRINTED: 0.03,

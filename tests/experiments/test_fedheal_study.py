@@ -33,9 +33,11 @@ from experiments.fedheal.study import (
     run_of,
     scores,
     variance_shares,
+    without_published_bar,
 )
 from experiments.published import preset_config
 from experiments.study import Study, known_hyper
+from fedjax_fair.errors import UserError
 from fedjax_fair.methods import make_methods
 from fedjax_fair.training import Config, finished, load_federation
 
@@ -120,8 +122,21 @@ def test_the_office_is_known_by_its_scenario_and_read_in_its_own_order(study, of
     assert data_set(office) == published.OFFICE and columns(office) == list(OFFICE)
     row = published.TABLE2[published.OFFICE]['FedAvg'][0]
     assert in_our_order(office, row) == ['58.57', '72.63', '45.52', '56.67', '58.35', '11.13']
-    assert hyper_of(office, 'fedavg+fedheal') == {'fedheal.tau': 0.4} and hyper_of(study, 'fedavg+fedheal') == {}
     assert set(office.data()['sha256']) == {f'{name}.npz' for name in OFFICE}
+
+
+def test_the_bar_of_the_office_is_in_its_preset(study, office, monkeypatch):
+    hyper = preset_config('fedheal', 'office').hyper
+    assert hyper == {'fedheal.tau': 0.4} and preset_config('fedheal', 'paper').hyper == {}
+    own = office.changed(hyper=hyper)
+    assert own.settings('fedprox+fedheal').hyper == hyper
+    assert hyper_of(own, 'fphl') == {'fphl.tau': 0.4} and hyper_of(own, 'fedavg') == hyper_of(study, 'fphl') == {}
+    swept = []
+    monkeypatch.setattr('experiments.study.run', lambda config, folder, points, **_: swept.extend(points))
+    figures.swept(without_published_bar(own), 'fedavg+fedheal', 'fedheal.tau', (0.1, 0.4))
+    assert swept == [{'fedheal.tau': 0.1}, {'fedheal.tau': 0.4}]
+    with pytest.raises(UserError, match=r'fedheal\.tau=0\.2: fedheal\.tau is swept here'):
+        figures.bar(office.changed(hyper={'fedheal.tau': 0.2}))
 
 
 def test_a_table_shows_ours_beside_the_papers(study, monkeypatch, capsys):

@@ -1,5 +1,7 @@
 """Presets that bear a paper's name have its published settings, but for deviations that are listed with a reason."""
 
+import importlib
+import re
 import types
 
 import pytest
@@ -17,8 +19,15 @@ REQUIRED = (
 )  # fmt: skip
 
 
-def value_of(config, name):
-    """A setting, an option of the data or a hyper-parameter, which is the method's default where nothing is said."""
+CONSTANT = re.compile(r'(\w+)\.([A-Z]+)(?:\[(.+)\])?')
+
+
+def value_of(config, name, paper):
+    """A setting, an option of the data, a constant of tables, or a hyper-parameter, by default that of the method."""
+    if constant := CONSTANT.fullmatch(name):
+        module, own, key = constant.groups()
+        value = getattr(importlib.import_module(f'experiments.{paper}.{module}'), own)
+        return value if key is None else value[key]
     if hasattr(config, name):
         return getattr(config, name)
     part, dot, key = name.partition('.')
@@ -30,7 +39,7 @@ def value_of(config, name):
 @pytest.mark.parametrize(('paper', 'preset'), PRESETS)
 def test_a_preset_has_the_published_settings(paper, preset):
     config, settings = preset_config(paper, preset), settings_of(paper)[preset]
-    found = {name: value_of(config, name) for name in settings}
+    found = {name: value_of(config, name, paper) for name in settings}
     assert found == {name: one.expected for name, one in settings.items()}
 
 
