@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import re
+import subprocess
 
 import numpy as np
 import pytest
@@ -66,10 +68,62 @@ def test_missing_weights_show_before_data_are_read(tmp_path):
         show_part({'1': None}, '1', Study(config, tmp_path))
 
 
+REPOSITORY = HERE.parent
+PAGES = {'calibration': REPOSITORY / 'docs' / 'statistics.md'}  # where a folder of records has no README beside it
+STUDIES = sorted(path.parent.name for path in HERE.glob('*/results'))
+
+
+def on_earlier_code(study):
+    """What is written beside records about those of earlier code."""
+    paragraphs = PAGES.get(study, HERE / study / 'README.md').read_text().split('\n\n')
+    return ' '.join(text for text in paragraphs if re.search(r'recorded by\s+earlier', text))
+
+
+def git(*words):
+    """What git says of this checkout, and whether it says yes."""
+    try:
+        said = subprocess.run(['git', *words], cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        return '', False
+    return said.stdout.strip(), said.returncode == 0
+
+
+def is_known(commit, has_history):
+    """Whether a commit leads to this checkout; without history, as in a shallow clone, whether it is one at all."""
+    if not re.fullmatch('[0-9a-f]{40}', commit or ''):
+        return False
+    return not has_history or git('merge-base', '--is-ancestor', commit, 'HEAD')[1]
+
+
+@pytest.mark.parametrize('study', STUDIES)
+def test_records_of_unknown_commits_are_named_as_those_of_earlier_code(study):
+    has_history = (REPOSITORY / '.git').exists() and git('rev-parse', '--is-shallow-repository')[0] == 'false'
+    results = HERE / study / 'results'
+    for path in results.rglob('*.json'):
+        commit = json.loads(path.read_text()).get('commit')
+        if path.name != 'summary.json' and not is_known(commit, has_history):  # a run has its commit in config.json
+            name = path.name if path.parent == results else f'results/{path.relative_to(results).parts[0]}'
+            assert f'`{name}`' in on_earlier_code(study), (path, commit)
+
+
+def test_commits_are_known_by_history():
+    assert not is_known(None, False) and not is_known('0' * 40 + '-dirty', False)
+    assert is_known('0' * 40, has_history=False) and not is_known('0' * 40, has_history=True)
+
+
 @pytest.mark.parametrize('paper', PAPERS)
 def test_records_without_intervals_are_named_as_those_of_earlier_code(paper):
-    paragraphs = (HERE / paper / 'README.md').read_text().split('\n\n')
-    named = ' '.join(text for text in paragraphs if 'recorded by earlier' in text)
+    named = on_earlier_code(paper)
     for path in (HERE / paper / 'results').glob('*/*.json'):
         if 'evidence' not in json.loads(path.read_text()):
             assert f'`results/{path.parent.name}`' in named, path
+
+
+def test_what_tissue_costs_is_quoted_as_recorded():
+    means = {}
+    for hospitals in ('alike', 'differing'):
+        summary = json.loads((HERE / 'tissue' / 'results' / hospitals / 'summary.json').read_text())
+        means[hospitals] = 100 * summary['global']['avg']['mean']
+    lost = f'{means["alike"] - means["differing"]:.1f} points'
+    for page in (REPOSITORY / 'README.md', HERE / 'tissue' / 'README.md'):
+        assert lost in page.read_text(), lost
