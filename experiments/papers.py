@@ -1,7 +1,9 @@
 """All tables and figures of the five studies by one command, and what they say to the papers' claims.
 
 ``python -m experiments.papers --preset=tiny --out=runs/papers`` makes them one after another, with an index page. A
-program that was stopped goes on with the same command. ``--only=fedism,fedld`` chooses papers, and ``--claims`` writes
+program that was stopped goes on with the same command. Before it begins it tells how many parts there are and about how
+long they take, by the times of earlier calls and those in experiments/papers.json. That file is the papers.json of a
+run on two cores; it may have several presets. ``--only=fedism,fedld`` chooses papers, and ``--claims`` writes
 docs/claims.md and its summary in README from the recorded results of this repository, without any run.
 """
 
@@ -11,7 +13,7 @@ import importlib
 import pathlib
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -34,6 +36,7 @@ from fedjax_fair.training import use_compilation_cache, use_host_devices
 LISTS = {'table': 'TABLES', 'figure': 'FIGURES'}  # in tables.py and figures.py of every paper
 PRESETS = ('smoke', 'tiny')
 INDEX, DONE = 'index.html', 'papers.json'
+TIMES = HERE / DONE  # of an earlier run, kept in the repository
 MINUTE = 60  # seconds
 RECORDED = {'files', 'seconds', 'commit', 'command'}  # what the record says of every part
 
@@ -110,12 +113,24 @@ def is_done(part: Part, done: Mapping[str, Mapping[str, Any]]) -> bool:
     return done[part.name]['commit'] == commit and not (commit or '').endswith(results.DIRTY)
 
 
+def forecast(everything: Sequence[Part], done: Mapping[str, Mapping[str, Any]]) -> str:
+    """How many parts there are to make and about how long that takes, as far as earlier calls or ``TIMES`` tell."""
+    recorded = {**read_done(TIMES), **done}
+    names = [part.name for part in everything if not is_done(part, done)]
+    seconds = [recorded[name]['seconds'] for name in names if name in recorded]
+    minutes = f'about {sum(seconds) / MINUTE:.0f} minutes' if seconds else ''
+    without = len(names) - len(seconds)
+    missing = f'{without} of them have no recorded time' if without else ''
+    return ', '.join(filter(None, [f'{len(everything)} parts, {len(names)} to make', minutes, missing]))
+
+
 def regenerate(papers: tuple[str, ...], preset: str, out: pathlib.Path, quiet: bool) -> None:
     """Make every part that is not yet done by this commit, with a line of progress for each."""
     everything, begun = list(parts(papers, preset)), time.time()
     make_folder(out)
     record = out / DONE
     done = read_done(record)
+    print(forecast(everything, done), file=sys.stderr, flush=True)
     for number, part in enumerate(everything):
         if not is_done(part, done):
             told = f'[{number + 1}/{len(everything)}] {part.name}'

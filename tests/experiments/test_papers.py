@@ -7,6 +7,7 @@ import pytest
 
 from experiments import claims, claims_page, papers
 from experiments.claims import Claim, Says
+from experiments.published import HERE
 from fedjax_fair.errors import UserError
 from fedjax_fair.training import Config
 
@@ -31,6 +32,7 @@ def made(monkeypatch):
     }
     monkeypatch.setattr(papers, 'module_of', lambda paper, kind: modules[kind])
     monkeypatch.setattr(papers, 'preset_config', lambda paper, preset: CONFIG)
+    monkeypatch.setattr(papers, 'TIMES', HERE / 'no such file')
     monkeypatch.setattr(papers.results, 'git_commit', lambda: 'abc')
     monkeypatch.setattr(papers.jax, 'clear_caches', lambda: None)  # tests of this process share compiled programs
     return calls
@@ -45,6 +47,25 @@ def test_everything_is_made_once_with_an_index(made, tmp_path, capsys):
     assert 'href="stub-tiny/table1.md"' in page and '--preset=tiny_other' in page
     papers.regenerate(('stub',), 'tiny', tmp_path, quiet=True)
     assert made == once
+
+
+def test_the_time_is_told_before_anything_is_made(made, tmp_path, monkeypatch, capsys):
+    def told():
+        papers.regenerate(('stub',), 'tiny', tmp_path, quiet=True)
+        return capsys.readouterr().err.splitlines()[0]
+
+    assert told() == '3 parts, 3 to make, 3 of them have no recorded time'
+    assert told() == '3 parts, 0 to make'
+    done = json.loads((tmp_path / 'papers.json').read_text())
+    for name, seconds in (('stub table 1, preset tiny', 90.0), ('stub figure 1, preset tiny', 30.0)):
+        done[name] |= {'seconds': seconds, 'commit': 'another'}
+    (tmp_path / 'papers.json').write_text(json.dumps(done))
+    assert told() == '3 parts, 2 to make, about 2 minutes'
+    times = tmp_path / 'times.json'
+    monkeypatch.setattr(papers, 'TIMES', times)
+    times.write_text(json.dumps({name: one | {'seconds': 600.0} for name, one in done.items() if 'table' in name}))
+    (tmp_path / 'papers.json').unlink()
+    assert told() == '3 parts, 3 to make, about 20 minutes, 1 of them have no recorded time'
 
 
 def test_what_is_missing_is_made_when_the_program_goes_on(made, tmp_path):
