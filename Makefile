@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: demo test test-long check format package bench bench-engine clean
+.PHONY: demo test test-long test-tpu check format package bench bench-engine clean
 .DEFAULT_GOAL := demo
 
 $(READY): pyproject.toml constraints.txt
@@ -24,6 +24,11 @@ test: $(READY)  ## The test suite.
 test-long: $(READY)  ## What does not fit into `make test`.
 	XLA_FLAGS=--xla_cpu_use_fusion_emitters=true $(BIN)/python -m pytest --numprocesses=auto --dist=loadgroup -m long
 
+test-tpu: $(READY)  ## Every recipe compiled for a TPU that is not there, in an environment of its own.
+	test -x .venv-tpu/bin/python || $(PYTHON) -m venv .venv-tpu
+	PIP_CONSTRAINT=constraints.txt .venv-tpu/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[plan]'
+	.venv-tpu/bin/python -m benchmarks.tpu
+
 bench: $(READY)  ## Speed beside other simulators, each in an environment of its own.
 	$(BIN)/python -m benchmarks.peers.compare
 
@@ -43,4 +48,4 @@ package:  ## Build wheel and source distribution, install the wheel into an empt
 	PYTHON=$(PYTHON) tools/check_package.sh
 
 clean:  ## Remove the environment and caches, never results.
-	rm -rf .venv .cache build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf .venv .venv-tpu .cache build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis

@@ -1,10 +1,11 @@
-"""The commands ``fedjax-fair run|compare|sweep|tune|list|report|verdict|data|check-method``."""
+"""The commands ``fedjax-fair run|compare|sweep|tune|plan|list|report|verdict|data|check-method``."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
 import itertools
+import json
 import logging as python_logging
 import pathlib
 import sys
@@ -13,6 +14,7 @@ from typing import Any
 
 from absl import app, flags, logging
 
+from fedjax_fair import planning
 from fedjax_fair.cli import data, listing, reporting, settings
 from fedjax_fair.cli.check_method import check_method
 from fedjax_fair.cli.help import asks_for_help, help_text
@@ -95,6 +97,15 @@ def tune(values: flags.FlagValues, hyper: dict[str, str]) -> None:
     reporting.show(folders, out, baseline=values.baseline, margin=margin)
 
 
+def plan(values: flags.FlagValues, hyper: dict[str, str]) -> None:
+    """Tell what a run would take on a machine that need not be there: memory, time and traffic."""
+    if not values.topology:
+        raise UserError('plan needs `topology`, such as `topology`=v5e:2x4, `topology`=gpu:4 or `topology`=cpu:8')
+    there = planning.topology(values.topology, settings.memory_of(values))
+    found = planning.plan(settings.config_of(values, hyper), there, values.shapes)
+    print(json.dumps(dataclasses.asdict(found), indent=2) if values.json else planning.in_words_of(found))
+
+
 def list_(values: flags.FlagValues, hyper: dict[str, str]) -> None:
     """List recipes with their hyper-parameters, scenarios, models and more; list NAME explains one of them."""
     if values.name:
@@ -108,6 +119,7 @@ COMMANDS: dict[str, Callable[[flags.FlagValues, dict[str, str]], int | None]] = 
     'compare': compare,
     'sweep': sweep,
     'tune': tune,
+    'plan': plan,
     'list': list_,
     'report': reporting.report,
     'verdict': reporting.verdict,

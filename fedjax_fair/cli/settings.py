@@ -16,6 +16,7 @@ from fedjax_fair.cli.flag_files import config_words
 from fedjax_fair.errors import UserError
 from fedjax_fair.foreign import is_writable_text
 from fedjax_fair.options import Option, above, number, options_of
+from fedjax_fair.planning import KINDS
 from fedjax_fair.results.comparison import METRICS
 from fedjax_fair.results.findings import MARGIN
 from fedjax_fair.training.config import Config, flags_of_settings
@@ -35,6 +36,7 @@ MARGIN_FLAG = Option(
 METRIC_FLAG = Option(
     'metric', None, str, 'score that tables and verdicts are about (default: that of the runs)', None, METRICS
 )
+MEMORY_FLAG = Option('memory', None, float, 'memory of one device of the topology, in GB', above(0))
 OUTPUT_FLAGS = (
     Option('out', None, str, 'directory for results (default: runs/<command>-<scenario>)'),
     Option(
@@ -58,6 +60,9 @@ OUTPUT_FLAGS = (
     MARGIN_FLAG,
     METRIC_FLAG,
     Option('runs', (), TEXTS, 'run directories to judge, the first against the second'),
+    Option('topology', None, str, f'machine to plan for: KIND:SIZE, of {", ".join(KINDS)}, such as v5e:2x4 or gpu:4'),
+    MEMORY_FLAG,
+    Option('shapes', '', str, 'shapes of data that are not there, such as clients=20,examples=900,side=224,classes=5'),
     Option('profile', False, bool, 'trace one round into OUT/profile and show its longest operations'),
 )
 TUNING_FLAGS = tuple(one for name, one in options_of(tune).items() if name in TUNING_OPTIONS)
@@ -66,7 +71,10 @@ OWNERS: dict[str, tuple[str, ...]] = {  # the commands that read a flag; all com
     'data_seeds': ('run', 'compare'),
     'frontier': ('compare',),
     'grid': ('sweep',),
-    'json': ('list', 'verdict'),
+    'json': ('list', 'plan', 'verdict'),
+    'topology': ('plan',),
+    'memory': ('plan',),
+    'shapes': ('plan',),
     'name': ('list',),
     'profile': ('run',),
     'baseline': ('compare', 'tune', 'report'),
@@ -266,6 +274,11 @@ def tuning_of(values: flags.FlagValues) -> dict[str, Any]:
     """The options of :func:`~fedjax_fair.training.tune` that the flags give."""
     given = {one.name: getattr(values, one.name) for one in TUNING_FLAGS}
     return {one.name: one.parse(text) if isinstance(text := given[one.name], str) else text for one in TUNING_FLAGS}
+
+
+def memory_of(values: flags.FlagValues) -> float | None:
+    """The memory of a device that is planned for, in GB; None where it is not given."""
+    return None if values.memory is None else MEMORY_FLAG.parse(values.memory)
 
 
 def data_seeds_of(values: flags.FlagValues) -> tuple[int, ...] | None:

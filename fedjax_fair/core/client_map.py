@@ -160,7 +160,8 @@ def resolve(kind: str | ClientMap, *, devices: int | None = None, chunk: int | N
     ``auto``: ``sharded`` where there are several devices (on CPU one host device per core), else ``vmap`` on an
     accelerator and ``chunked`` on CPU. On CPU clients run one by one inside a device: a batch axis over clients turns
     matmuls and convolutions into slow batched ones, and one client's parameters and activations stay in cache. On
-    accelerators all clients of a device run at once, as far as memory allows (:func:`within_memory`).
+    accelerators all clients of a device run at once, as far as memory allows (:func:`within_memory`); runs choose by
+    compiled programs instead (:mod:`fedjax_fair.training.spread`).
     """
     if isinstance(kind, ClientMap):
         return kind
@@ -173,7 +174,7 @@ def resolve(kind: str | ClientMap, *, devices: int | None = None, chunk: int | N
         raise UserError(f'`devices`={devices} is not between 1 and the {available} available')
     devices = devices or available
     if kind == AUTO:
-        kind = 'sharded' if devices > 1 else ('chunked' if on_cpu() else 'vmap')
+        kind = 'sharded' if devices > 1 else ('chunked' if on_cpu() or chunk else 'vmap')
     return _MAPS[kind](chunk or (1 if on_cpu() else None), devices)
 
 

@@ -94,7 +94,7 @@ def build(
     if owner is not None and server_opt is not None:
         raise UserError(f'server_opt is given, but {owner.name} brings its own')
     optimizer = owner.server_opt if owner is not None else server_opt or optax.scale(-1.0)
-    facts |= {'client_map': client_map.describe(), 'stacked': needs_stack(spec.methods)} | _facts_of(spec.methods)
+    facts |= {'client_map': client_map, 'stacked': needs_stack(spec.methods)} | _facts_of(spec.methods)
 
     return Algorithm(
         init=lambda rng, start=None, rows=None: replicate(client_map, _init(spec, optimizer, rng, start, rows)),

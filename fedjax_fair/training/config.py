@@ -174,6 +174,9 @@ class Config:
     precision: str = setting(
         'float32', 'numbers that models compute in; their state is kept in float32', PRECISIONS, 'compute'
     )
+    remat: bool = setting(
+        False, 'compute normalisation and activations again in the backward pass, for less memory', group='compute'
+    )
     checkpoint_every: int = setting(50, 'rounds between checkpoints; 0: none', at_least(0), 'compute')
 
     def to_json(self) -> str:

@@ -31,6 +31,7 @@ from fedjax_fair.training.notes import layout_notes
 from fedjax_fair.training.prediction_log import NOTHING, PredictionLog, plan, popped
 from fedjax_fair.training.progress import Display, fairness_note
 from fedjax_fair.training.setup import Experiment, prepare
+from fedjax_fair.training.spread import settled
 from fedjax_fair.training.writer_lock import is_writer
 from fedjax_fair.viz.overlays import draw_overlays
 
@@ -73,7 +74,7 @@ def run(
             settings = output.as_started(settings, points, folders)
             if output.is_finished(folders):  # by another process, a moment ago
                 return finished_run.summaries(out, folders)
-        experiment = prepared or prepare(settings, points)
+        experiment = settled(prepared or prepare(settings, points))
         output.make_out(out, resume=resume, runs=runs)
         return _Runner(experiment, out, folders, resume, quiet, profiled, facts).run()
 

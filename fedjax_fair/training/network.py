@@ -16,6 +16,7 @@ from fedjax_fair.foreign import check_room
 from fedjax_fair.models import in_precision, make_model
 from fedjax_fair.models.normalize import normalized, parse_statistics
 from fedjax_fair.models.pretrained import LAYERS, Start, load_pretrained, weights_file
+from fedjax_fair.models.rematerialization import rematerialized
 from fedjax_fair.options import AUTO
 from fedjax_fair.training.config import Config, text_of_options
 
@@ -44,6 +45,7 @@ def build_model(config: Config, federation: Federation, task: Task, lanes: int =
     options = config.network_options(name)
     model = make_model(name, federation.num_classes, config.norm, config.conv, **options)
     model = _normalized(config, in_precision(model, config.precision), shape)
+    model = rematerialized(model) if config.remat else model
 
     def run() -> tuple[Array, Variables]:
         x, mask, key = jnp.zeros((1, *shape)), jnp.ones(1, bool), jax.random.key(0)

@@ -28,7 +28,7 @@ def notes_of(local: Local, federation: Federation, algorithm: Algorithm) -> tupl
     ``local`` is what the settings ask for.
     """
     how = 'stacked' if algorithm.facts['stacked'] else 'accumulated'
-    notes = [f'clients: {algorithm.facts["client_map"]}; updates {how}']
+    notes = [f'clients: {algorithm.facts["client_map"].describe()}; updates {how}']
     for key, owner in algorithm.facts['fixed_by'].items():
         asked, used = getattr(local, key), getattr(algorithm.facts['local'], key)
         if asked != used:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from fedjax_fair import plugins, results
+from fedjax_fair.core.platform import current
 from fedjax_fair.errors import UserError
 from fedjax_fair.foreign import is_writable_text
 from fedjax_fair.options import AUTO
@@ -101,8 +102,14 @@ def resumed(config: Config, folder: pathlib.Path) -> Config:
     if not holds_run(folder):
         return config
     started = Config.of_run(folder)
-    still_open = [name for name in ('last_k', 'score') if getattr(config, name) is None]
+    still_open = [name for name in ('last_k', 'score', *_spread(folder)) if getattr(config, name) is None]
     return dataclasses.replace(config, **{name: getattr(started, name) for name in still_open})
+
+
+def _spread(folder: pathlib.Path) -> tuple[str, ...]:
+    """The setting that says how clients are spread, if a run goes on where it began: a choice is not made again."""
+    begun = results.read_config(folder).get('layout', '')
+    return ('chunk',) if begun.startswith(f'{current().name},') else ()
 
 
 def as_started(config: Config, points: Sequence[Mapping[str, float]], folders: Sequence[pathlib.Path]) -> Config:

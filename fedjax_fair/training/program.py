@@ -42,7 +42,7 @@ class Program(NamedTuple):
 
     init: Callable
     shapes: Callable
-    advance: Callable
+    advance: jax.stages.Wrapped
     evaluate: jax.stages.Wrapped
     sample: Callable
     horizon: int

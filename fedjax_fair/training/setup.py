@@ -14,7 +14,7 @@ from fedjax_fair.core import Local, build
 from fedjax_fair.core.client_map import ClientMap
 from fedjax_fair.core.evaluate import personalises
 from fedjax_fair.core.idle import IdlePart
-from fedjax_fair.core.platform import Platform, made_for
+from fedjax_fair.core.platform import Platform, current, made_for
 from fedjax_fair.core.types import Algorithm, Model, Outliers, Task, default_float
 from fedjax_fair.data import Federation
 from fedjax_fair.data.augment import Augment, blends, make_augment
@@ -41,7 +41,8 @@ class Experiment:
     """A checked experiment: lanes are all points of the grid times all seeds, points slowest.
 
     ``idle`` are the parts of the recipe without an effect of their own, for every point. ``layout`` says in words how
-    clients and lanes are spread over devices.
+    ``client_map`` and ``lane_map`` spread clients and lanes over the devices of ``platform``. ``cohort`` clients take
+    part in a round.
     """
 
     config: Config
@@ -57,6 +58,15 @@ class Experiment:
     notes: tuple[str, ...]
     storage: Storage
     layout: str
+    client_map: ClientMap
+    lane_map: ClientMap
+    cohort: int
+    platform: Platform
+
+    @property
+    def sharding(self) -> jax.sharding.Sharding | None:
+        """Where states are; None on the machine's only device."""
+        return placement(self.client_map, self.lane_map)
 
     @property
     def headline(self) -> str:
@@ -83,14 +93,22 @@ class Experiment:
 
 
 def prepare(
-    config: Config, points: Sequence[Mapping[str, float]] = ({},), platform: Platform | None = None
+    config: Config,
+    points: Sequence[Mapping[str, float]] = ({},),
+    platform: Platform | None = None,
+    federation: Federation | None = None,
 ) -> Experiment:
-    """Check the settings, load the data and build the (not yet compiled) programs, for this machine or another one."""
+    """Check the settings, load the data and build the (not yet compiled) programs, for this machine or another one.
+
+    ``federation`` stands in the place of the data that the settings name.
+    """
     with made_for(platform):
-        return _prepare(config, points, platform)
+        return _prepare(config, points, platform, federation)
 
 
-def _prepare(config: Config, points: Sequence[Mapping[str, float]], platform: Platform | None) -> Experiment:
+def _prepare(
+    config: Config, points: Sequence[Mapping[str, float]], platform: Platform | None, given: Federation | None
+) -> Experiment:
     config = checked(config)
     methods = make_methods(config.recipe, config.method_options)
     check_points(config, points)
@@ -98,7 +116,7 @@ def _prepare(config: Config, points: Sequence[Mapping[str, float]], platform: Pl
     augment = make_augment(config.augment, config.options_of(*config.tools)) if config.augment else None
     outliers = _outliers(config)
     check_weights(config)
-    federation = load_federation(config)
+    federation = load_federation(config) if given is None else given
     task = make_task(federation.task, federation.num_classes, config.loss, config.score)
     _check_augment(config, federation, task)
     count = len(points) * len(config.seeds)
@@ -128,7 +146,11 @@ def _prepare(config: Config, points: Sequence[Mapping[str, float]], platform: Pl
         idle=idle,
         notes=notes,
         storage=storage,
-        layout=layout(config, client_map, lane_map),
+        layout=layout(config, algorithm.facts['client_map'], lane_map),
+        client_map=algorithm.facts['client_map'],
+        lane_map=lane_map,
+        cohort=cohort,
+        platform=current(),
     )
 
 

@@ -35,6 +35,7 @@ def test_clients_are_spread_by_the_devices_and_memory_that_are_described():
     with made_for(Platform('gpu', devices[:1], GIGABYTE)):
         everybody = client_map.resolve('auto')
         assert everybody == client_map.ClientMap()
+        assert client_map.resolve('auto', chunk=3).chunk == 3
         assert client_map.within_memory(everybody, 20 << 20, 20, current().memory).chunk == 4
     with made_for(Platform('gpu', machine().devices[:2])):
         assert client_map.resolve('auto').devices == 2

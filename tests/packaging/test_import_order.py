@@ -24,6 +24,7 @@ LAYERS = (
     {'results'},
     {'viz'},
     {'report', 'training'},
+    {'planning'},
     {'testing'},
     {'cli'},
     {'__main__'},

@@ -1,0 +1,145 @@
+"""The programs of an experiment, compiled for its platform from shapes alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from fedjax_fair.core.tree import num_bytes
+from fedjax_fair.core.types import PyTree
+from fedjax_fair.data.federation import Examples
+from fedjax_fair.data.stream import Streamed, room_for
+from fedjax_fair.training.hlo import Work, work_of
+from fedjax_fair.training.setup import Experiment
+from fedjax_fair.training.storage import Place
+
+TOO_LARGE = re.compile(r'RESOURCE_EXHAUSTED|Ran out of memory|Out of memory')
+USED = re.compile(r'HLO temporaries \(([\d.]+)([KMG])\)')  # the compiler for TPU of a program that does not fit
+UNITS = {'K': 1 << 10, 'M': 1 << 20, 'G': 1 << 30}
+
+
+class Parts(NamedTuple):
+    """Bytes on one device by what holds them; ``temporaries`` are what a program needs while it runs."""
+
+    model: int
+    rows: int
+    server: int
+    examples: int
+    tests: int
+    temporaries: int
+
+    @property
+    def total(self) -> int:
+        return sum(self)
+
+
+class Compiled(NamedTuple):
+    """One compiled program that ``run`` runs; ``fits`` says whether its compiler has found room for it.
+
+    Bytes are those of one device: of its ``temporaries`` (None: not known), and of its ``arguments``.
+    """
+
+    temporaries: int | None
+    arguments: int
+    work: Work
+    fits: bool
+    run: Callable | None
+
+
+def shapes_of(experiment: Experiment) -> tuple[PyTree, PyTree, PyTree, PyTree]:
+    """Lanes, states, examples and test sets of an experiment as shapes, placed on the devices of its platform."""
+    lanes, federation = experiment.lanes, experiment.federation
+    states, sharding = experiment.program.shapes(lanes), sharding_of(experiment)
+    if experiment.storage.streams:
+        states, data = _streamed(experiment, states)
+    else:
+        data = (federation.x, federation.y, federation.index, federation.sizes)
+    shapes = jax.tree.map(lambda leaf: _shape(leaf, sharding), (lanes, states, data, federation.tests))
+    return shapes if experiment.storage.streams else (*shapes[:2], Examples(*shapes[2]), shapes[3])
+
+
+def sharding_of(experiment: Experiment) -> jax.sharding.Sharding:
+    """Where the arrays of an experiment are: on all devices of a mesh, or on the only one."""
+    return experiment.sharding or jax.sharding.SingleDeviceSharding(experiment.platform.devices[0])
+
+
+def _shape(leaf: Any, sharding: Any) -> jax.ShapeDtypeStruct:
+    dtype = jax.dtypes.canonicalize_dtype(leaf.dtype) if isinstance(leaf, np.ndarray) else leaf.dtype
+    return jax.ShapeDtypeStruct(leaf.shape, dtype, sharding=sharding)
+
+
+def _streamed(experiment: Experiment, states: PyTree) -> tuple[PyTree, PyTree]:
+    """Shapes of one cohort of every lane, and of states that hold the rows of one cohort where rows are away."""
+    federation, lanes = experiment.federation, len(experiment.lanes.seed)
+    cohort = experiment.cohort
+    room, longest = room_for(federation.sizes, cohort), federation.index.shape[1]
+
+    def of(shape: tuple[int, ...], dtype: Any = jnp.int32) -> jax.ShapeDtypeStruct:
+        return jax.ShapeDtypeStruct((lanes, *shape), dtype)
+
+    x, y = (of((room, *table.shape[1:]), table.dtype) for table in (federation.x, federation.y))
+    places = None
+    if experiment.storage.rows is not Place.DEVICE:
+        places = of((cohort,))
+        rows = jax.tree.map(lambda leaf: of((cohort, *leaf.shape[2:]), leaf.dtype), states.clients)
+        states = states._replace(clients=rows)
+    return states, Streamed(of((cohort,)), of((cohort,)), of((cohort, longest)), x, y, places)
+
+
+def compiled_round(experiment: Experiment, turns: float) -> Compiled:
+    """The program of rounds; loops over local steps have ``turns`` turns."""
+    lanes, states, data, _ = shapes_of(experiment)
+    n = jax.ShapeDtypeStruct((), jnp.int32, sharding=sharding_of(experiment))
+    return _compiled(experiment, experiment.program.advance.lower(lanes, states, data, n), (1.0, turns))
+
+
+def compiled_evaluation(experiment: Experiment) -> Compiled:
+    """The program of an evaluation of the models that are evaluated without training."""
+    lanes, states, data, tests = shapes_of(experiment)
+    given = data if isinstance(data, Streamed) else None
+    lowered = experiment.program.evaluate.lower(lanes, states, tests, given, kinds=experiment.kinds)
+    return _compiled(experiment, lowered, (1.0,))
+
+
+def _compiled(experiment: Experiment, lowered: jax.stages.Lowered, lengths: tuple[float, ...]) -> Compiled:
+    try:
+        program = lowered.compile()
+    except jax.errors.JaxRuntimeError as error:
+        if not is_too_large(error):
+            raise
+        used = USED.search(str(error))
+        return Compiled(int(float(used[1]) * UNITS[used[2]]) if used else None, 0, Work(), fits=False, run=None)
+    memory: Any = program.memory_analysis()
+    work = work_of(program.as_text() or '', lengths)
+    return Compiled(memory.temp_size_in_bytes, memory.argument_size_in_bytes, work, fits=True, run=program)
+
+
+def is_too_large(error: Exception) -> bool:
+    """Whether a program does not fit into the memory of its devices."""
+    return TOO_LARGE.search(str(error)) is not None
+
+
+def turns_of(experiment: Experiment) -> float:
+    """The mean number of turns of a chunk's loop over local steps: as many as its longest client has steps."""
+    steps = np.sort(experiment.algorithm.facts['setting'].steps)[::-1]
+    cohort = steps[np.linspace(0, len(steps) - 1, experiment.cohort).round().astype(int)]
+    chunk = experiment.client_map.chunk or len(cohort)
+    return float(np.mean([cohort[start : start + chunk].max() for start in range(0, len(cohort), chunk)]))
+
+
+def parts_of(experiment: Experiment, programs: Sequence[Compiled]) -> Parts:
+    """The memory of one device: what stays there, and the largest temporaries of these programs."""
+    _, states, data, tests = shapes_of(experiment)
+    return Parts(
+        model=num_bytes((states.variables, states.opt)),
+        rows=num_bytes(states.clients),
+        server=num_bytes((states.server, states.seen, states.round)),
+        examples=num_bytes(data),
+        tests=num_bytes(tests),
+        temporaries=max(one.temporaries or 0 for one in programs),
+    )

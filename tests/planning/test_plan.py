@@ -1,0 +1,108 @@
+"""Plans: what runs would take on machines that are not there."""
+
+import json
+
+import pytest
+
+from fedjax_fair.cli import main
+from fedjax_fair.core.platform import Platform, machine
+from fedjax_fair.errors import UserError
+from fedjax_fair.planning import plan, topology
+from fedjax_fair.planning.blank_data import blank, blank_of
+from fedjax_fair.planning.topologies import Topology
+from fedjax_fair.training import Config
+from fedjax_fair.training.hlo import work_of
+
+SHAPES = 'clients=4,examples=6,tests=5,side=8,channels=1,classes=3'
+SMALL = {'model': 'mlp', 'model_options': {'widths': (4,)}, 'batch_size': 2, 'local_epochs': 1, 'rounds': 3}
+LOOPS = """
+%inner (p: s32[]) -> s32[] {
+  %a = f32[2,3] all-reduce(%p), backend_config={"estimated_cycles":"3"}
+}
+%body (p: s32[]) -> s32[] {
+  %f = f32[2] fusion(%p), calls=%fused, backend_config={"estimated_cycles":"10"}
+  %w = s32[] while(%p), condition=%open, body=%inner
+}
+%five (p: s32[]) -> pred[] {
+  %c = s32[]{:T(128)} constant(5)
+  ROOT %less = pred[]{:T(512)} compare(%p, %c), direction=LT
+}
+%open (p: s32[]) -> pred[] {
+  ROOT %less = pred[] compare(%p, %q), direction=LT
+}
+%costly (p: s32[]) -> s32[] {
+  %f = f32[2] fusion(%p), backend_config={"estimated_cycles":"7"}
+}
+%cheap (p: s32[]) -> s32[] {
+  %f = f32[2] fusion(%p), backend_config={"estimated_cycles":"1"}
+}
+ENTRY %main (p: s32[]) -> s32[] {
+  %w = s32[] while(%p), condition=%five, body=%body
+  %c = s32[] conditional(%p, %p, %p), branch_computations={%costly, %cheap}
+}
+"""
+
+
+def test_cycles_and_bytes_count_as_often_as_loops_turn():
+    """Five turns of a loop with a loop of four turns inside, and the dearer one of two branches."""
+    work = work_of(LOOPS, (4,))
+    assert work.cycles == 5 * (10 + 4 * 3) + 7
+    assert work.sent == 5 * 4 * (2 * 3 * 4)
+
+
+def test_blank_data_takes_no_memory():
+    data = blank(clients=1000, examples=10_000, side=224)
+    assert data.x.nbytes > 10**12 and data.x.strides == (0, 0, 0, 0)
+    assert data.num_clients == 1000 and data.sizes.sum() == 10**7
+
+
+@pytest.mark.parametrize(
+    'text,message',
+    [
+        ('v9', "`topology`=v9: 'v9' is not one of"),
+        ('cpu:0', 'must be written KIND:SIZE'),
+        ('gpu:2', 'needs `memory`, that of one GPU in GB'),
+        ('cpu:1000000', 'needs 1000000 devices'),
+    ],
+)
+def test_machines_that_cannot_be_are_refused(text, message):
+    with pytest.raises(UserError) as error:
+        topology(text)
+    assert message in error.value.message
+
+
+def test_shapes_that_cannot_be_are_refused():
+    with pytest.raises(UserError, match='must be at least 1'):
+        blank_of('clients=0')
+    with pytest.raises(UserError, match='did you mean'):
+        blank_of('client=3')
+
+
+def test_a_plan_tells_what_stays_on_a_device():
+    found = plan(Config(recipe='ditto', **SMALL), topology('cpu:1'), SHAPES)
+    floats = 8 * 8 * 4 + 4 + 4 * 3 + 3
+    assert found.fits and found.exact and found.devices == 1
+    assert found.parts['model'] == 4 * floats
+    assert found.parts['rows'] == 4 * 4 * floats, 'a personal model of each of four clients'
+    assert found.parts['temporaries'] > 0
+    assert found.gradients == 4 * 3 * 2, 'clients, steps, and two models of each'
+
+
+def test_devices_that_share_the_work_exchange_updates():
+    alone, shared = (plan(Config(**SMALL, devices=n), topology('cpu:2'), SHAPES) for n in (1, 2))
+    assert alone.sent == 0 and shared.sent >= shared.parts['model']
+
+
+def test_what_does_not_fit_is_told():
+    small = Topology('tiny', Platform('gpu', machine().devices[:1], memory=5000), exact=False)
+    assert not plan(Config(**SMALL, client_map='chunked', chunk=1), small, SHAPES).fits
+
+
+def test_the_command_prints_a_plan(capsys, monkeypatch):
+    words = ['--topology=gpu', '--memory=16', f'--shapes={SHAPES}', '--model=logreg', '--rounds=2', '--json']
+    monkeypatch.setattr('sys.argv', ['fedjax-fair', 'plan', *words])
+    with pytest.raises(SystemExit) as end:
+        main.console()
+    assert not end.value.code
+    found = json.loads(capsys.readouterr().out)
+    assert found['fits'] and not found['exact'] and found['memory'] == 16 * 10**9
