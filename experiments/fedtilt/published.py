@@ -112,6 +112,13 @@ _COMMON: dict[str, Setting] = {
     'fedtilt.distance': Setting('l2', f'{_G}: Euclidean', 'sq', 'its square, which the theorems are about'),
     'fedtilt.steps': Setting(None, _SILENT, 1, 'with step_size 0.5 and q 0 this is the mean of the clients'),
     'fedtilt.step_size': Setting(None, _SILENT, 0.5, 'see steps'),
+    'study.DITTO_MU': Setting(
+        'tuned', 'section IV-B.3, footnote 5', 0.01, 'no value is given; this is that of FedTilt, and not tuned'
+    ),
+    **{
+        f'published.TILTS[{table}]': Setting(TILTS[table], f'{where}, and the text beside it: (tau, lambda)')
+        for table, where in (('2', 'Table II'), ('3', 'Table III'), ('7', 'Table VII'))
+    },
 }
 SETTINGS: dict[str, dict[str, Setting]] = {
     'paper': {

@@ -19,7 +19,7 @@ REQUIRED = (
 )  # fmt: skip
 
 
-CONSTANT = re.compile(r'(\w+)\.([A-Z]+)(?:\[(.+)\])?')
+CONSTANT = re.compile(r'(\w+)\.([A-Z_]+)(?:\[(.+)\])?')
 
 
 def value_of(config, name, paper):
