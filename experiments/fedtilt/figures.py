@@ -1,8 +1,8 @@
 """``python -m experiments.fedtilt.figures --figure=1``: the paper's figures; ``--preset`` and flags of a run apply.
 
 1 (random corruptions) and 5 (Gaussian noise; 6 and 7 are the same for other data) sweep lambda at the tau of the
-tables, 4 (clean data, twice the participation) lambda and tau; all lambdas and seeds are one program. 2 shows outliers,
-3 the toys.
+tables, 4 (clean data, twice the participation) lambda and tau; all lambdas and seeds are one program. The captions of 5
+and 6 name another tau than Table VII: there both are swept. 2 shows outliers, 3 the toys.
 """
 
 from __future__ import annotations
@@ -103,6 +103,12 @@ def _draw(study: Study, name: str, found: Mapping[tuple[float, float], Mapping[s
         study.picture(figure, name)
 
 
+def noise(study: Study) -> None:
+    """Figures 5 to 7: lambda under Gaussian noise, at the tau of Table VII and at that of the captions."""
+    where = data_set(study)
+    swept(study, 'figure5', '7', (published.NOISE_TAUS[where], LAMBDAS[where]))
+
+
 def grid(study: Study) -> None:
     """Figure 4: lambda and tau on clean data, with twice the clients of a round."""
     swept(study, 'figure4', '2', GRIDS[data_set(study)], participation=min(1.0, 2 * study.config.participation))
@@ -180,7 +186,7 @@ FIGURES = {
     '2': examples,
     '3': toys,
     '4': grid,
-    '5': lambda study: swept(study, 'figure5', '7'),
+    '5': noise,
 }
 
 if __name__ == '__main__':

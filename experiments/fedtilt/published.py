@@ -17,6 +17,9 @@ TILTS = {
     '3': {MNIST: (-0.5, 1.0), FASHION: (-1.0, 10.0), CIFAR: (-0.1, -0.1)},
     '7': {MNIST: (50.0, -10.0), FASHION: (50.0, -10.0), CIFAR: (-0.1, -0.1)},
 }
+# Of Figures 5 to 7 (Gaussian noise). The paper contradicts itself: by the captions of 5 and 6 tau = -50 is better, by
+# Table VII and its text tau = 50 is the best.
+NOISE_TAUS = {MNIST: (50.0, -50.0), FASHION: (50.0, -50.0), CIFAR: (-0.1,)}
 # Table I, what the tilts are said to do: client fairness by q; data fairness and robustness by (tau, lambda).
 CLIENT_FAIRNESS = {10.0: 'high', 0.0: 'medium', -10.0: 'low'}
 SIGNS = {

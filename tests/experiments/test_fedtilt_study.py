@@ -255,6 +255,16 @@ def test_what_a_protocol_costs_is_not_told_where_clean_training_diverged(finishe
     assert alone['differences'] == {} and set(alone['levels']) == {checks.CLEAN}
 
 
+def test_figure_5_has_the_tau_of_the_table_and_that_of_the_captions(runs, monkeypatch):
+    own, asked = runs
+    monkeypatch.setitem(figures.LAMBDAS, 'MNIST', (0.0, 1.0))
+    figures.noise(own)
+    assert [made['hyper'] for _, _, made in asked] == [{'fedtilt.tau': 50.0}, {'fedtilt.tau': -50.0}]
+    assert all(made['outliers'] == 'gaussian' for _, _, made in asked)
+    found = recorded(own, 'figure5')['evidence']['personal models']
+    assert found['baseline'] == 'tau 50, lambda 0' and 'tau -50, lambda 1' in found['measures']['acc']['differences']
+
+
 @pytest.mark.parametrize('lost', ['ditto', 'fedtilt'])
 def test_no_mu_is_chosen_where_all_models_diverged(runs, finished, lost, tmp_path, monkeypatch):
     """Validation has no score, and a client has none either."""
