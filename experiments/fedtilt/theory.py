@@ -135,7 +135,11 @@ def _square(v: Array) -> Array:
 
 @jax.jit
 def ratios(tau: Array | float, lam: Array | float) -> dict[str, Array]:
-    """Every statement by what it says is measured, as a ratio to its bound: no more than 1 where it holds."""
+    """Every statement by what it says is measured, as a ratio to its bound: no more than 1 where it holds.
+
+    Theorem 1 has no constant to compare with. Its ratio, of the last value to the largest one, is at most 1 by
+    construction and says something only where it is far below.
+    """
     found = problem(tau, lam)
     (low, high), path = curvature(found), moving(found)
     rates = rate_ratios(path)
