@@ -9,12 +9,11 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from experiments.evidence import of_runs, scored_by
 from experiments.fedtilt import theory
 from experiments.fedtilt.study import (
+    CLASSES,
     COLUMNS,
     CONDITIONS,
-    MODELS,
     TITLES,
     USED,
     by_seed,
@@ -71,9 +70,9 @@ def protocols(study: Study) -> None:
         f'{title}, {name}': one
         for title, own in folders.items()
         for name, one in evidence(own).items()
-        if name.endswith('with Ditto')
+        if name.startswith(CLASSES)
     }
-    entries |= {f'what it costs {method}': _costs(folders, method) for method in USED}
+    entries |= {f'what it costs {method}, {CLASSES}': _costs(study, folders, method) for method in USED}
     note = (
         f'{study.ours()}. Every row has the tilts and the outliers of the table of the paper that it belongs to, and '
         f'the change that it names. {sampled_words(folders[CLEAN]["FedTilt"])}'
@@ -83,11 +82,10 @@ def protocols(study: Study) -> None:
     study.table('protocols', head, rows, note, plain(kept), evidence=entries)
 
 
-def _costs(folders: Mapping[str, Mapping[str, pathlib.Path]], method: str) -> dict[str, Any]:
-    """Every protocol with the same clients, minus clean data."""
-    kind = MODELS[USED[method]]
-    runs = {title: scored_by(own[method], kind) for title, own in folders.items() if title not in OTHER_TESTS}
-    return of_runs(runs, CLEAN, ['avg', 'spread'])
+def _costs(study: Study, folders: Mapping[str, Mapping[str, pathlib.Path]], method: str) -> dict[str, Any]:
+    """Every protocol with the same clients, minus clean data, over clients that took part."""
+    found = {title: values(own[method])[USED[method]] for title, own in folders.items() if title not in OTHER_TESTS}
+    return by_seed(found, CLEAN, study.config.seeds)
 
 
 def mu(study: Study) -> None:

@@ -29,6 +29,10 @@ USED = {'FedAvg': 'adapted', 'Ditto': 'personal', 'FedTilt': 'personal'}
 CONDITIONS: dict[str, dict[str, Any]] = {'2': {}, '3': {'outliers': 'pixels'}, '7': {'outliers': 'gaussian'}}
 TITLES = {'2': 'clean data', '3': 'persistent random corruptions', '7': 'persistent Gaussian noise'}
 DITTO_MU = 0.01  # as for FedTilt; the paper only says that Ditto was tuned
+# Entries of evidence over clients that took part, beside those with FedAvg after local training.
+CLASSES = 'classes'
+GLOBAL = "FedAvg's global model"
+WITH_DITTO, WITH_GLOBAL = f'{CLASSES}, with Ditto', f'{CLASSES}, with {GLOBAL}'
 
 TOY = Config(model='logreg', rounds=20, local_epochs=10, batch_size=10, lr=0.05, eval_every=20, last_k=1)
 Values = Mapping[str, Mapping[str, np.ndarray]]  # [model][column], one number per seed, in percent
@@ -116,7 +120,8 @@ def evidence(folders: Mapping[str, pathlib.Path]) -> dict[str, dict[str, Any]]:
     """Differences of methods by their names in :data:`USED`: FedAvg is the baseline, and Ditto where it can be.
 
     Entries on clients count test examples as well and have all clients; those on classes count seeds alone, and have
-    the clients that took part. A method whose models diverged has no differences.
+    the clients that took part. Personal models are also beside FedAvg's global model as it is, since the paper does not
+    say which one it scores. A method whose models diverged has no differences.
     """
     whole = {name: one for name, one in folders.items() if np.isfinite(_used(one, name)['acc']).all()}
     entries = {}
@@ -126,7 +131,12 @@ def evidence(folders: Mapping[str, pathlib.Path]) -> dict[str, dict[str, Any]]:
             runs = {name: scored_by(one, MODELS[USED[name]]) for name, one in own.items()}
             entries[f'clients{title}'] = of_runs(runs, baseline, ['avg', 'spread'])
             found = {name: _used(one, name) for name, one in own.items()}
-            entries[f'classes{title}'] = by_seed(found, baseline, results.summary(own[baseline])['seeds'])
+            entries[f'{CLASSES}{title}'] = by_seed(found, baseline, results.summary(own[baseline])['seeds'])
+    if 'FedAvg' in whole and len(whole) > 1:
+        personal = {name: _used(one, name) for name, one in whole.items() if name != 'FedAvg'}
+        shared = values(whole['FedAvg'])['global']
+        seeds = results.summary(whole['FedAvg'])['seeds']
+        entries[WITH_GLOBAL] = by_seed({GLOBAL: shared, **personal}, GLOBAL, seeds)
     return entries
 
 

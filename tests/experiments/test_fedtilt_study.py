@@ -180,7 +180,8 @@ def test_protocols_have_evidence_of_every_change(runs, monkeypatch, capsys):
     checks.protocols(own)
     record = recorded(own, 'protocols')
     assert set(record['numbers']) == set(chosen)
-    assert set(record['evidence']['what it costs Ditto']['measures']['avg']['differences']) == {'pixels, cumulative'}
+    costs = record['evidence']['what it costs Ditto, classes']['measures']
+    assert set(costs) == set(COLUMNS) and set(costs['acc']['differences']) == {'pixels, cumulative'}
     one = record['evidence']['clean, fixed pairs, classes, with Ditto']
     assert set(one['measures']) == set(COLUMNS) and set(one['measures']['acc']['differences']) == {'FedTilt'}
     changes = [{name: value for name, value in made.items() if name != 'hyper'} for _, _, made in asked]
@@ -230,29 +231,39 @@ def test_q_and_the_grid_of_figure_4_are_swept(runs, monkeypatch):
     assert (own.out / 'figure4.png').exists()
 
 
-def test_what_diverged_has_no_differences(finished, tmp_path):
-    """One client without a score in one seed, as a model that diverged leaves it."""
-    lost = pathlib.Path(shutil.copytree(finished['fedtilt'], tmp_path / 'lost'))
+def diverged(folder: pathlib.Path, tmp_path: pathlib.Path) -> pathlib.Path:
+    """A copy of a run with one client without a score in one seed, as a model that diverged leaves it."""
+    lost = pathlib.Path(shutil.copytree(folder, tmp_path / 'lost'))
     *lines, last = (lost / 'metrics.jsonl').read_text().splitlines()
     line = json.loads(last)
     line['deployed']['client_accuracy'][0] = None
     (lost / 'metrics.jsonl').write_text('\n'.join([*lines, json.dumps(line)]) + '\n')
+    return lost
+
+
+def test_what_diverged_has_no_differences(finished, tmp_path):
+    lost = diverged(finished['fedtilt'], tmp_path)
     assert study.shown(numbers(lost)['personal']['acc']) == 'diverged'
     assert study.plain(numbers(lost))['personal']['acc'] == [None, None]
     entries = study.evidence({'FedAvg': finished['uniform'], 'Ditto': finished['ditto'], 'FedTilt': lost})
-    assert set(entries) == {'clients', 'classes'}
+    assert set(entries) == {'clients', 'classes', "classes, with FedAvg's global model"}
     assert set(entries['clients']['measures']['avg']['differences']) == {'Ditto'}
 
 
 def test_what_a_protocol_costs_is_not_told_where_clean_training_diverged(finished, tmp_path):
-    lost = pathlib.Path(shutil.copytree(finished['ditto'], tmp_path / 'lost'))
-    summary = json.loads((lost / 'summary.json').read_text())
-    summary['deployed']['loss'] = {'mean': None, 'std': None}
-    (lost / 'summary.json').write_text(json.dumps(summary))
-    clean, noisy = {'Ditto': finished['ditto']}, {'Ditto': lost}
-    assert checks._costs({checks.CLEAN: noisy, 'pixels': clean}, 'Ditto') == {}
-    alone = checks._costs({checks.CLEAN: clean, 'pixels': noisy}, 'Ditto')['measures']['avg']
+    own = Study(CONFIG, tmp_path)
+    clean, noisy = {'Ditto': finished['ditto']}, {'Ditto': diverged(finished['ditto'], tmp_path)}
+    assert checks._costs(own, {checks.CLEAN: noisy, 'pixels': clean}, 'Ditto') == {}
+    alone = checks._costs(own, {checks.CLEAN: clean, 'pixels': noisy}, 'Ditto')['measures']['acc']
     assert alone['differences'] == {} and set(alone['levels']) == {checks.CLEAN}
+
+
+def test_personal_models_stand_beside_the_global_model_of_fedavg(finished):
+    runs = {'FedAvg': finished['uniform'], 'Ditto': finished['ditto'], 'FedTilt': finished['fedtilt']}
+    found = study.evidence(runs)[study.WITH_GLOBAL]['measures']['acc']
+    shared, own = values(finished['uniform'])['global']['acc'], values(finished['fedtilt'])['personal']['acc']
+    assert found['differences']['FedTilt']['estimate'] == pytest.approx((own - shared).mean())
+    assert set(found['differences']) == {'Ditto', 'FedTilt'}
 
 
 def test_figure_5_has_the_tau_of_the_table_and_that_of_the_captions(runs, monkeypatch):
@@ -263,6 +274,30 @@ def test_figure_5_has_the_tau_of_the_table_and_that_of_the_captions(runs, monkey
     assert all(made['outliers'] == 'gaussian' for _, _, made in asked)
     found = recorded(own, 'figure5')['evidence']['personal models']
     assert found['baseline'] == 'tau 50, lambda 0' and 'tau -50, lambda 1' in found['measures']['acc']['differences']
+
+
+def test_the_readme_quotes_the_records():
+    """Every sentence about FedTilt beside Ditto has the numbers of the entry over clients that took part."""
+    text = ' '.join((HERE / 'README.md').read_text().split())
+    for folder, table in (('decide', 2), ('decide', 3), ('decide_mnist', 2), ('decide_mnist', 3), ('decide_mnist', 7)):
+        entry = json.loads((HERE / 'results' / folder / f'table{table}.json').read_text())['evidence'][study.WITH_DITTO]
+        for column in ('acc', 'sigma'):
+            one = entry['measures'][column]['differences']['FedTilt']
+            shown = [f'{one[name]:.1f}' for name in ('estimate', 'lo', 'hi')]
+            if one['estimate'] < 0:  # told as less accurate
+                shown = [f'{-one[name]:.1f}' for name in ('estimate', 'hi', 'lo')]
+            quoted = '{} points ({} to {})'.format(*shown)
+            assert quoted in text, (folder, table, column, quoted)
+
+
+def test_the_readme_says_what_chance_does_to_small_tests():
+    """Two classes of 50 test images, both served at 96 %: half the difference of their accuracies, exactly."""
+    share = np.array([math.comb(50, hits) * 0.96**hits * 0.04 ** (50 - hits) for hits in range(51)])
+    chances, deviation = np.outer(share, share), np.abs(np.subtract.outer(np.arange(51), np.arange(51)))
+    mean = (chances * deviation).sum()  # in points: half of 2 per image
+    assert chances[deviation <= 4].sum() >= 0.95 > chances[deviation <= 3].sum()
+    text = ' '.join((HERE / 'README.md').read_text().split())
+    assert f'a deviation of {mean:.1f} points on average, and 95 % of them one from 0 to 4' in text
 
 
 @pytest.mark.parametrize('lost', ['ditto', 'fedtilt'])
