@@ -30,9 +30,9 @@ def read(path):
 
 
 def invented(value):
-    """Terms of three seeds in two rounds, as :func:`terms.decomposed` gives them."""
+    """Terms of three seeds in every round that is measured, as :func:`terms.decomposed` gives them."""
     ways = {
         way: {term: [value, value + place, value - place] for term in terms.TERMS}
         for place, way in enumerate(terms.WAYS)
     }
-    return {'1': ways, '20': ways}
+    return {str(number): ways for number in terms.MOMENTS}

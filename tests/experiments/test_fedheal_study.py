@@ -13,6 +13,7 @@ import pytest
 import scipy.io
 from PIL import Image
 
+from experiments.claims import measure_of
 from experiments.fedheal import figures, published, tables
 from experiments.fedheal.claims import CLAIMS
 from experiments.fedheal.study import (
@@ -289,14 +290,13 @@ def test_the_deciding_tables_hold_what_claims_point_at(study, monkeypatch):
     figures.distances(study)
     monkeypatch.setattr(tables, 'run_of', lambda study, method, watched: run_of(study, method._replace(changes={})))
     tables.norms(study)
-    domain = dict(zip(('mnist', 'usps', 'svhn', 'mnist_m'), load_federation(CONFIG).groups, strict=True))
-    for claim in CLAIMS:
-        preset, _, name = claim.record.partition('/')
+    for place in (place for claim in CLAIMS for place in claim.places):
+        preset, _, name = place.record.partition('/')
         assert preset in ('decide', 'decide_epochs')
-        measures = json.loads((study.out / name).read_text())['evidence'][claim.entry]['measures']
-        kind, _, site = claim.measure.partition(':')
-        measure = f'site:{domain[site]}' if site else kind
-        assert measures[measure]['differences'][claim.method]['lo'] is not None, claim
+        entry = json.loads((study.out / name).read_text())['evidence'][place.entry]
+        measure = measure_of(entry, place.measure)
+        assert measure in ('avg', 'spread', 'variance', *(f'site:{name}' for name in load_federation(CONFIG).groups))
+        assert entry['measures'][measure]['differences'][place.method]['lo'] is not None, place
 
 
 def test_batch_norm_is_a_run_of_its_own(monkeypatch, tmp_path):

@@ -10,6 +10,7 @@ import optax
 import pytest
 from absl.testing import flagsaver
 
+from experiments.claims import method_of
 from experiments.fedism import claims, deciding, figures, published, sharpness, tables
 from experiments.fedism.landscape import SETS, landscape
 from experiments.fedism.study import ABLATION, COLUMNS, HERE, METHODS, SALTED, evidence_of, folders_of, scores
@@ -220,11 +221,21 @@ def test_claims_name_differences_that_the_deciding_tables_have(asked, monkeypatc
 
     monkeypatch.setattr(deciding, 'evidence_of', entries)
     monkeypatch.setattr('experiments.study.differences', lambda evidence: [])
-    for name in ('decide', 'sharpness'):
+    for name in [name for name in deciding.TABLES if name != 'tuned']:
         tables.TABLES[name](Study(CONFIG, tmp_path))
+    for place in (place for claim in claims.CLAIMS for place in claim.places):
+        record = json.loads((tmp_path / place.record.removeprefix('fashion-mnist/')).read_text())
+        differences = record['evidence'][place.entry]['measures'][place.measure]['differences']
+        assert method_of(differences, place.method) in differences
+
+
+def test_claims_say_which_rivals_are_not_tuned():
+    untuned = {'q-FedAvg': 'qfedavg.q', 'FairFed': 'fairfed.beta'}
     for claim in claims.CLAIMS:
-        record = json.loads((tmp_path / claim.record.removeprefix('fashion-mnist/')).read_text())
-        assert claim.method in record['evidence'][claim.entry]['measures'][claim.measure]['differences']
+        if name := untuned.get(claim.place.method):
+            key = name.partition('.')[2]
+            value = published.SETTINGS['paper'][name].expected
+            assert f'({key} = {value:g}; the paper tunes {key}, here it is not tuned)' in claim.words
 
 
 @pytest.mark.parametrize(

@@ -124,8 +124,8 @@ def test_claims_are_about_differences_that_tables_and_figures_record(asked, tmp_
     records['decide/figure2.json'] = figures.evidence_of(
         {f'{alpha:g}': invented(alpha) for alpha in figures.ALPHAS}, own.config.seeds
     )
-    for claim in claims.CLAIMS:
-        assert claim.method in records[claim.record][claim.entry]['measures'][claim.measure]['differences'], claim.words
+    for place in (place for claim in claims.CLAIMS for place in claim.places):
+        assert place.method in records[place.record][place.entry]['measures'][place.measure]['differences'], place
 
 
 def test_evidence_is_that_of_the_predictions(tmp_path, monkeypatch, capsys):

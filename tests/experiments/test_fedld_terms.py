@@ -54,7 +54,7 @@ def test_the_figure_is_drawn_from_given_terms(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(figures, 'kept', lambda study, alpha: invented(-alpha))
     figures.figure2(Study(CONFIG, tmp_path / 'new'))
     assert (tmp_path / 'new' / 'figure2.png').stat().st_size > 0
-    assert capsys.readouterr().out.count('-100.0000 (0.0000)') == 2 * len(terms.TERMS)
+    assert capsys.readouterr().out.count('-100.0000 (0.0000)') == len(terms.MOMENTS) * len(terms.TERMS)
     kept = read(tmp_path / 'new' / 'figure2.json')
     assert kept['numbers']['0.01']['20']['margin']['shift'] == [-0.01, 0.99, -1.01]
     assert [one['alpha'] for one in kept['data']['columns'].values()] == list(figures.ALPHAS)

@@ -322,18 +322,20 @@ def test_no_mu_is_chosen_where_all_models_diverged(runs, finished, lost, tmp_pat
 
 
 def test_claims_name_what_the_tables_record():
+    of_runs = {'classes', 'classes, with Ditto', "classes, with FedAvg's global model"}
     entries = {
-        'table2.json': {'clients', 'classes', 'clients, with Ditto', 'classes, with Ditto'},
-        'table3.json': {'clients', 'classes', 'clients, with Ditto', 'classes, with Ditto'},
-        'protocols.json': {f'what it costs {method}' for method in study.USED},
+        'table2.json': of_runs,
+        'table3.json': of_runs,
+        'protocols.json': {f'what it costs {method}, classes' for method in study.USED}
+        | {f'{protocol}, {name}' for protocol in checks.PROTOCOLS for name in of_runs},
+        'mu.json': {f'chosen, {title}' for title in study.TITLES.values()},
         'q.json': {'global', 'personal'},
         'figure4.json': {'personal models'},
     }
-    found = claims.claims_of('fedtilt')
     taus, lambdas = figures.GRIDS['F-MNIST']
     methods = {*study.USED, *checks.PROTOCOLS, *(f'{q:g}' for q in checks.QS)}
     methods |= {f'tau {tau:g}, lambda {lam:g}' for tau in taus for lam in lambdas}
-    for claim in found:
-        folder, _, name = claim.record.partition('/')
-        assert (HERE / f'{folder}.flags').exists() and claim.entry in entries[name]
-        assert claim.measure in {'avg', 'spread', *COLUMNS} and claim.method in methods
+    for place in (place for claim in claims.claims_of('fedtilt') for place in claim.places):
+        folder, _, name = place.record.partition('/')
+        assert (HERE / f'{folder}.flags').exists() and place.entry in entries[name]
+        assert place.measure in COLUMNS and place.method in methods  # over clients that took part

@@ -265,8 +265,18 @@ def test_single_test_patients_are_found_in_the_summary(patients, told, tmp_path,
 def test_claims_name_what_the_deciding_tables_compare():
     rows = {'causes': CAUSES, 'bands': BANDS, 'drift': DRIFTING}
     claims = claims_of('harmofl')
-    for claim in claims:
-        preset, table = claim.record.removesuffix('.json').split('/')
+    for place in (place for claim in claims for place in claim.places):
+        preset, table = place.record.removesuffix('.json').split('/')
         assert (HERE / f'{preset}.flags').exists()
-        assert claim.method in rows[table] and claim.entry.removeprefix('against ') in rows[table]
-        assert claim.measure in (('drift',) if table == 'drift' else ('avg', 'spread', 'worst'))
+        assert place.method in rows[table] and place.entry.removeprefix('against ') in rows[table]
+        assert place.measure in (('drift',) if table == 'drift' else ('avg', 'spread', 'worst'))
+
+
+def test_claims_name_the_reading_of_harmofl():
+    readings = {'HarmoFL': "the paper's reading", 'HarmoFL, released code': 'released code', 'band full': "the paper's"}
+    readings['perturbation alone'] = 'both readings'
+    for claim in claims_of('harmofl'):
+        assert readings[claim.place.method] in claim.words
+        if claim.place.entry in ('against FedAvg', 'against FedBN'):  # whose network is another one
+            assert 'another batch norm' in claim.words
+            assert 'against FedAvg, its network' in {place.entry for place in claim.follow_ups.values()}

@@ -62,7 +62,12 @@ def test_the_exit_code_of_a_command_is_returned():
 
 def test_every_record_that_a_claim_rests_on_is_made():
     made = {f'{record.place}.json' for record in RECORDS}
-    claims = {f'{paper}/results/{one.claim.record}' for paper, each in outcomes().items() for one in each}
+    claims = {
+        f'{paper}/results/{place.record}'
+        for paper, each in outcomes().items()
+        for one in each
+        for place in one.claim.places
+    }
     assert claims <= made and len(made) == len(RECORDS)
 
 

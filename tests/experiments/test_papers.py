@@ -6,7 +6,7 @@ import types
 import pytest
 
 from experiments import claims, claims_page, papers
-from experiments.claims import Claim, Says
+from experiments.claims import Claim, Place, Published, Says
 from experiments.published import HERE
 from fedjax_fair.errors import UserError
 from fedjax_fair.training import Config
@@ -145,14 +145,14 @@ def recorded(tmp_path, monkeypatch):
     folder.mkdir(parents=True)
     (folder / 'table1.json').write_text(json.dumps(record))
     made = tuple(
-        Claim(words, 'Table 1', 'table1.json', 'accuracy', measure, 'new', says)
+        Claim(words, Published('Table 1'), Place('table1.json', 'accuracy', measure, 'new'), says)
         for words, measure, says in (
             ('new is higher', 'avg', Says.HIGHER),
             ('new is lower', 'avg', Says.LOWER),
             ('its worst is higher', 'worst', Says.HIGHER),
         )
     )
-    made += (made[0]._replace(words='new is fairer', record='table2.json'),)
+    made += (made[0]._replace(words='new is fairer', place=Place('table2.json', 'accuracy', 'avg', 'new')),)
     monkeypatch.setattr(claims, 'HERE', tmp_path / 'experiments')
     monkeypatch.setattr(claims, 'PAPERS', ('fedism',))
     monkeypatch.setattr(claims, 'claims_of', lambda paper: made)
@@ -167,10 +167,14 @@ def test_the_page_of_claims_shows_verdicts_of_records(recorded):
         for line in page.splitlines()
         if '|' in line
     }
-    assert rows['new is higher'][3:5] == ['+2.00 [0.50, 3.50] (avg: new minus old)', 'supported']
+    assert rows['new is higher'][3:5] == ['+2.00 [0.50, 3.50] (avg: new minus old; margin 1)', 'supported']
     assert rows['new is lower'][4] == 'contradicted'
-    assert rows['its worst is higher'][4:6] == ['undecided', 'about 40 seeds would decide a difference of 1 point']
-    assert rows['new is higher'][7] == 'experiments/fedism/results/table1.json'
+    told = ['undecided', '', 'about 40 seeds would decide a difference of 1 point']
+    assert rows['its worst is higher'][4:7] == told
+    assert rows['new is higher'][7:9] == [
+        'digits, 3 seeds; intervals count seeds',
+        'experiments/fedism/results/table1.json',
+    ]
     assert rows['new is fairer'][3:5] == ['', 'not recorded']
     path = 'experiments/fedism/results/table1.json'
     assert f'\n- [{path}](../{path}): `python -m x` (commit abc)\n' in page
@@ -197,13 +201,81 @@ def test_a_record_without_a_usable_difference_decides_nothing(recorded, lacking,
     assert [one.verdict for one in found['fedism']] == [*3 * ['undecided'], 'not recorded']
     (row,) = [line for line in claims_page.text(found).splitlines() if line.startswith('| new is lower')]
     cells = [cell.strip() for cell in row.split('|')]
-    assert cells[3:7] == ['no interval', 'undecided', 'several seeds of models that do not diverge', 'digits']
+    assert cells[3:8] == ['no interval', 'undecided', '', 'several seeds of models that do not diverge', 'digits']
 
 
 def test_the_summary_counts_verdicts(recorded):
     heads, _, row = claims_page.summary(claims.outcomes()).splitlines()
     assert [cell.strip() for cell in heads.split('|')[2:-1]] == list(claims_page.VERDICTS)
-    assert [cell.strip() for cell in row.split('|')[1:-1]] == ['FedISM', '1', '1', '1', '1']
+    assert [cell.strip() for cell in row.split('|')[1:-1]] == ['FedISM', '1', '0', '1', '0', '1', '1']
+
+
+def shown(claim):
+    """The row of a claim, by its heads."""
+    lines = claims_page.text({'fedism': [claims.outcome('fedism', claim)]}).splitlines()
+    heads, _, row = (line.split('|')[1:-1] for line in lines if line.startswith('|'))
+    return {head.strip(): cell.strip() for head, cell in zip(heads, row, strict=True)}
+
+
+@pytest.mark.parametrize(
+    ('tried', 'verdict', 'told'),
+    [
+        ({'more rounds': 'table2.json'}, 'contradicted so far', 'not yet tried: more rounds'),
+        ({'more rounds': 'table1.json'}, 'contradicted', 'more rounds: +2.00 [0.50, 3.50] contradicted'),
+    ],
+)
+def test_follow_ups_stand_beside_the_verdict(recorded, tried, verdict, told):
+    lower = claims.claims_of('fedism')[1]
+    causes = {cause: lower.place._replace(record=record) for cause, record in tried.items()}
+    row = shown(lower._replace(follow_ups=causes))
+    assert row['verdict'] == verdict and row['follow-ups'] == told
+
+
+def test_a_follow_up_that_reverses_the_sign_leaves_a_claim_undecided(recorded, tmp_path):
+    path = tmp_path / 'experiments' / 'fedism' / 'results' / 'table1.json'
+    record = json.loads(path.read_text())
+    turned = DIFFERENCE | {'estimate': -2.0, 'lo': -3.5, 'hi': -0.5, 'lo90': -3.2, 'hi90': -0.8}
+    record['evidence'] |= {
+        'longer': record['evidence']['accuracy'] | {'measures': {'avg': {'differences': {'new': turned}}}}
+    }
+    path.write_text(json.dumps(record))
+    claims.record_of.cache_clear()
+    lower = claims.claims_of('fedism')[1]
+    places = {'more rounds': lower.place._replace(entry='longer'), 'group norm': lower.place._replace(entry='group')}
+    row = shown(lower._replace(follow_ups=places))
+    assert row['verdict'] == 'undecided: depends on more rounds'
+    assert row['follow-ups'] == 'more rounds: -2.00 [-3.50, -0.50] supported; not yet tried: group norm'
+
+
+def test_a_claim_is_not_contradicted_while_half_of_its_published_effect_is_possible(recorded, tmp_path):
+    path = tmp_path / 'experiments' / 'fedism' / 'results' / 'table1.json'
+    record = json.loads(path.read_text())
+    record['evidence']['accuracy']['measures']['avg']['differences']['new'] = DIFFERENCE | {
+        'estimate': 0.47, 'lo': -0.05, 'hi': 0.99, 'lo90': 0.05, 'hi90': 0.9, 'verdict': 'no difference',
+    }  # fmt: skip
+    path.write_text(json.dumps(record))
+    claims.record_of.cache_clear()
+    claim = claims.claims_of('fedism')[0]
+    assert shown(claim)['verdict'] == 'contradicted'  # by the margin of the table alone
+    published = Published('Table 2', {'Split-3': (81.96, 81.13), 'Split-1': (84.63, 83.63)})
+    row = shown(claim._replace(published=published))
+    assert row['verdict'] == 'undecided'
+    assert row['the paper'] == '81.96 beside 81.13 (Split-3), 84.63 beside 83.63 (Split-1); Table 2'
+    assert row['ours, 95 % interval'].endswith('margin 0.41)')
+    assert row['what would decide'] == 'more seeds; half the published difference, 0.41 points, takes more'
+
+
+@pytest.mark.parametrize('paper', papers.PAPERS)
+def test_published_differences_are_on_the_side_that_claims_say(paper):
+    for claim in claims.claims_of(paper):
+        sign = 1 if claim.says in (Says.HIGHER, Says.NOT_LOWER) else -1
+        assert all(sign * (own - other) > 0 for own, other in claim.published.numbers.values()), claim.words
+        assert claim.place not in claim.follow_ups.values()
+
+
+def test_the_page_says_how_many_intervals_chance_would_spoil(recorded):
+    found = {'fedism': 10 * claims.outcomes()['fedism']}
+    assert 'of 40 intervals about 2 would miss the truth by chance' in ' '.join(claims_page.text(found).split())
 
 
 def test_papers_have_some_headline_claims_each():
