@@ -44,9 +44,9 @@ test compares it with them. A difference is a mean over seeds with its 95 % inte
 - **undecided**: neither, or there is no interval. A column says what would decide.
 - **not recorded**: the run that would decide has not been recorded yet.
 
-The margin is the smallest difference of interest of the table (1 point of a score), but at most {EFFECT_SHARE:.0%} of
-the smallest difference that the paper prints. So a claim is never contradicted for want of a difference while the 90 %
-interval holds that much of it.
+The margin is the smallest difference of interest of the table (1 point of a score), but at most
+{100 * EFFECT_SHARE:g} % of the smallest difference that the paper prints. So a claim is never contradicted for want of
+a difference while the 90 % interval holds that much of it.
 
 Follow-ups try what may explain an outcome, by the same rule. If one says the opposite, the claim is **undecided**, and
 the verdict names what it depends on. A verdict whose follow-ups are not all recorded is one **so far**. Follow-ups
