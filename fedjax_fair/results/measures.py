@@ -123,14 +123,15 @@ def _measures(
     sites = dict(zip(patients, sample.names, strict=True))
     for name, outcome in analysis.outcomes.items():
         key = f'{prefix}site:{sites[name]}' if name in sites else prefix + name.replace('spread2', 'spread')
-        known = NAMES.get(key.removeprefix(prefix), (sites.get(name, ''), f'{{score}} on {sites.get(name)}, %'))
-        title, about = (text.replace('{score}', score).replace('{over}', over) for text in known)
+        words = NAMES.get(key.removeprefix(prefix), (sites.get(name, ''), f'{{score}} on {sites.get(name)}, %'))
+        title, about = (text.replace('{score}', score).replace('{over}', over) for text in words)
         title = f'client {title}' if prefix and name not in sites else title
         levels = _levels(analysis, name)
         several = len(comparison.seeds) > 1 and len(comparison.runs) > 1
         own = patients.get(name)
         told = several and outcome.statistic.judged and not too_few(own)
-        best = tuple(bool(one) if told else None for one in outcome.best)
+        known = np.isfinite(outcome.level.estimate) & told
+        best = tuple(bool(one) if sure else None for one, sure in zip(outcome.best, known, strict=True))
         differences = _differences(comparison, analysis, name, own)
         better = outcome.statistic.higher_is_better
         yield key, Measure(key, title, about, better, levels, differences, best, own)
@@ -213,8 +214,8 @@ def _difference(
     p_holm: float | None,
     word: str,
     spreads: float | None,
-) -> Difference:
-    """One pair of an outcome, turned round where ``sign`` is -1.
+) -> Difference | None:
+    """One pair of an outcome, turned round where ``sign`` is -1; None where it is not finite, as Jain's index of 0.
 
     A difference of spreads is shown as ``(spread_A^2 - spread_B^2) / (spread_A + spread_B)``, with ``spreads`` the sum.
     Where the sum is below the margin the margin divides, so that the verdict, which is about squares, is also one about
@@ -226,6 +227,8 @@ def _difference(
         scale, unit = POINTS / max(comparison.margin, spreads), POINTS**4
     d, half95, half90 = (float(scale * v[place]) for v in (sign * pairs.estimate, outcome.half95, outcome.half90))
     a, kappa, df_kappa = float(pairs.a[place]), float(pairs.kappa[place]), float(pairs.df_kappa[place])
+    if not np.isfinite([d, half95, half90, a, kappa, df_kappa]).all():
+        return None
     need, times, delta = None, None, float(outcome.delta[place])
     if word == UNDECIDED:
         need = stats.seeds_to_decide(delta, a, seeds, kappa, df_kappa)

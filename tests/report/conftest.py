@@ -8,7 +8,7 @@ import pytest
 from scipy.special import ndtri
 
 from fedjax_fair.metrics import over_seeds, summarise
-from fedjax_fair.results.prediction_file import Predictions, write_predictions
+from fedjax_fair.results.prediction_file import Predictions, predictions, write_predictions
 
 DOMAINS = ('photo', 'sketch', 'cartoon', 'art')
 
@@ -22,6 +22,12 @@ def make_run(tmp_path):
         return write_run(path, recipe, **options)
 
     return write
+
+
+@pytest.fixture
+def make_dead_run(make_run):
+    """``make_dead_run(recipe, lanes, ...)``: a run that is right about no image in these seeds."""
+    return lambda recipe, lanes, **options: with_nothing_right(make_run(recipe, **options), lanes)
 
 
 @pytest.fixture
@@ -141,6 +147,15 @@ def kept(recipe, chance, seeds, groups, group_of, images, patient_of, tests):
         group_of=np.full(clients, -1) if group_of is None else group_of, label=label,
         prediction=np.where(right, label, (label + 1) % 3).astype(np.uint8)[:, None],
     )  # fmt: skip
+
+
+def with_nothing_right(path, lanes):
+    """Make the models of some seeds of a run, by their places, wrong about every image."""
+    got = predictions(path)
+    answers = np.array(got.prediction)
+    answers[list(lanes)] = (got.label + 1) % 3
+    write_predictions(path, dataclasses.replace(got, prediction=answers))
+    return path
 
 
 def evaluation(accuracy, groups, group_of):

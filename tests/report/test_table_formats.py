@@ -9,6 +9,7 @@ import pytest
 from rich.console import Console
 from tables import check_latex, read_csv, table_of
 
+import fedjax_fair
 from fedjax_fair import report
 from fedjax_fair.escaping import as_latex
 
@@ -60,6 +61,22 @@ def test_json_has_its_documented_form(three):
     assert avg['difference']['verdict'] == 'worse' and avg['in_best_set'] is False
     assert first['statistics']['avg']['difference'] is None
     assert {'estimate', 'lo', 'hi', 'a', 'kappa', 'df_a', 'df_kappa', 'seed_sd'} <= set(avg['level'])
+
+
+@pytest.mark.parametrize('lanes', [range(3), [1]])
+@pytest.mark.parametrize('baseline', ['fedavg', 'dead'])
+def test_scores_of_zero_leave_no_number_that_files_cannot_hold(make_run, make_dead_run, lanes, baseline):
+    """Jain's index of a model that is right about nothing is 0/0."""
+    options = {'seeds': 3, 'images': 20, 'clients': 8}
+    dead = make_dead_run('dead', lanes, **options)
+    paths = [make_run('fedavg', **options), dead, make_run('afl', **options)]
+    table = table_of(*paths, baseline=baseline)
+    jain = [one['statistics']['jain'] for one in json.loads(report.to_json(table))['scenarios'][0]['recipes']]
+    assert jain[1]['level']['estimate'] is None and jain[1]['in_best_set'] is None and jain[1]['difference'] is None
+    assert (jain[2]['difference'] is None) == (baseline == 'dead') and jain[0]['level']['estimate'] > 0
+    assert not [value for row in read_csv(table) for value in row.values() if value == 'nan']
+    one = json.loads(fedjax_fair.verdict(dead, paths[0]).to_json())['recipes'][0]['statistics']
+    assert one['jain']['difference'] is None and one['avg']['difference']['estimate'] < 0
 
 
 def test_latex_is_whole_and_has_a_cell_per_column(three):
