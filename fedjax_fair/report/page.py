@@ -116,7 +116,8 @@ shown.</dd>
 <dt>worst 10 %</dt><dd>Mean score of the worst tenth of the clients, rounded up to whole clients.</dd>
 <dt>exploratory</dt><dd>AVG and spread are what a comparison decides on. The other columns are for looking around: among
 many numbers some stand out by chance.</dd>
-<dt>too few patients</dt><dd>A site with fewer than ten test patients gets no verdict of its own, and no dot.</dd>
+<dt>too few patients</dt><dd>A site with fewer than ten test patients gets no verdict of its own, and no dot. Neither do
+worst, best and gap where they are the numbers of such a site.</dd>
 <dt>seed sd</dt><dd>Standard deviation over seeds (ddof 1), where there is no interval: it says how much training
 varies, and nothing about the test patients.</dd>
 <dt>global, deployed, adapted</dt><dd>The server's model; the model each client would use, personal parts included; the

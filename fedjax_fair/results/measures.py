@@ -81,11 +81,18 @@ class Difference(NamedTuple):
         total = self.a + self.kappa
         return self.a / total if total > 0 else None
 
+    def withheld(self, why: str) -> Difference:
+        """The numbers without a verdict, and without all that would stand for one."""
+        return self._replace(
+            verdict=why, p=None, p_holm=None, seeds_needed=None, patients_needed=None, certainty=None, chance=None
+        )
+
 
 class Measure(NamedTuple):
     """One statistic of all recipes; ``differences`` and ``best`` are None where there is nothing to say.
 
-    ``best`` marks the recipes that cannot be told from the best one. ``patients`` judge a single site or client.
+    ``best`` marks the recipes that cannot be told from the best one. ``patients`` judge a single site or client, or
+    the extreme ones that a worst, best or gap rests on: the fewest of any recipe and seed.
     """
 
     key: str
@@ -123,18 +130,31 @@ def _measures(
     sites = dict(zip(patients, sample.names, strict=True))
     for name, outcome in analysis.outcomes.items():
         key = f'{prefix}site:{sites[name]}' if name in sites else prefix + name.replace('spread2', 'spread')
-        words = NAMES.get(key.removeprefix(prefix), (sites.get(name, ''), f'{{score}} on {sites.get(name)}, %'))
-        title, about = (text.replace('{score}', score).replace('{over}', over) for text in words)
+        known = NAMES.get(key.removeprefix(prefix), (sites.get(name, ''), f'{{score}} on {sites.get(name)}, %'))
+        title, about = (text.replace('{score}', score).replace('{over}', over) for text in known)
         title = f'client {title}' if prefix and name not in sites else title
         levels = _levels(analysis, name)
-        several = len(comparison.seeds) > 1 and len(comparison.runs) > 1
-        own = patients.get(name)
-        told = several and outcome.statistic.judged and not too_few(own)
-        known = np.isfinite(outcome.level.estimate) & told
-        best = tuple(bool(one) if sure else None for one, sure in zip(outcome.best, known, strict=True))
+        own = patients.get(name) if outcome.statistic.smooth else _of_extremes(sample, outcome)
+        best = _best(comparison, outcome, own)
         differences = _differences(comparison, analysis, name, own)
         better = outcome.statistic.higher_is_better
         yield key, Measure(key, title, about, better, levels, differences, best, own)
+
+
+def _of_extremes(sample: stats.Sample, outcome: stats.Outcome) -> int | None:
+    """The fewest patients that the extreme sites of any recipe and seed have together, at either end; None: no gap."""
+    _, gradient = outcome.statistic.value(sample)
+    counts = [(end @ sample.clusters)[end.any(-1)] for end in (gradient > 0, gradient < 0)]
+    return min(map(int, np.concatenate(counts)), default=None)
+
+
+def _best(comparison: Comparison, outcome: stats.Outcome, patients: int | None) -> tuple[bool | None, ...]:
+    """The recipes that cannot be told from the best one; None where there is nothing to say."""
+    count = len(comparison.runs)
+    if min(count, len(comparison.seeds)) == 1 or not outcome.statistic.judged or too_few(patients):
+        return (None,) * count
+    known = np.isfinite(outcome.level.estimate)
+    return tuple(bool(one) if sure else None for one, sure in zip(outcome.best, known, strict=True))
 
 
 def _levels(analysis: stats.Analysis, name: str) -> tuple[Level, ...]:
@@ -186,18 +206,19 @@ def _differences(
     words = stats.verdicts(estimates, p_holm, half90, least, outcome.statistic.higher_is_better)
     for r, place, sign, p, word in zip(others, places, signs, p_holm, words, strict=True):
         spreads = float(analysis.spread[[r, base]].sum()) if name == 'spread2' else None
-        word = _withheld(str(word), spreads, patients, len(comparison.seeds))
-        found[r] = _difference(comparison, outcome, name, int(place), float(sign), _number(p), word, spreads)
+        one = _difference(comparison, outcome, name, int(place), float(sign), _number(p), str(word), spreads)
+        why = _why_withheld(comparison, str(word), spreads, patients)
+        found[r] = one.withheld(why) if one is not None and why else one
     return tuple(found)
 
 
-def _withheld(word: str, spreads: float | None, patients: int | None, seeds: int) -> str:
-    """The verdict, or why there is none."""
-    if seeds == 1:
+def _why_withheld(comparison: Comparison, word: str, spreads: float | None, patients: int | None) -> str:
+    """Why there is no verdict on a recipe beside the baseline; empty where there is one."""
+    if len(comparison.seeds) == 1:
         return word if word == IDENTICAL else ONE_SEED
     if spreads == 0:
         return NO_SPREAD
-    return TOO_FEW if too_few(patients) else word
+    return TOO_FEW if too_few(patients) else ''
 
 
 def too_few(patients: int | None) -> bool:
@@ -236,7 +257,7 @@ def _difference(
     p, gain = _number(outcome.p[place]), sign if outcome.statistic.higher_is_better else -sign
     return Difference(
         d, d - half95, d + half95, d - half90, d + half90, unit * a, float(pairs.df_a[place]), unit * kappa, df_kappa,
-        p, None if seeds == 1 else p_holm, word, need, times, None if p is None else float(certainty(p)),
+        p, p_holm, word, need, times, None if p is None else float(certainty(p)),
         _number(stats.chance_of_winning(gain * pairs.estimate[place], pairs.sd[place], seeds)),
     )  # fmt: skip
 

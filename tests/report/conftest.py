@@ -31,6 +31,12 @@ def make_dead_run(make_run):
 
 
 @pytest.fixture
+def make_uneven_run(make_run):
+    """``make_uneven_run(recipe, site, count, ...)``: a run with so many test images at one site."""
+    return lambda recipe, site, count, **options: with_few_images(make_run(recipe, **options), site, count)
+
+
+@pytest.fixture
 def three(make_run):
     """A fair recipe, one that is worse, and one that cannot be told from the first."""
     options = {'seeds': 5, 'images': 40, 'clients': 8}
@@ -155,6 +161,15 @@ def with_nothing_right(path, lanes):
     answers = np.array(got.prediction)
     answers[list(lanes)] = (got.label + 1) % 3
     write_predictions(path, dataclasses.replace(got, prediction=answers))
+    return path
+
+
+def with_few_images(path, site, count):
+    """Leave a site this many test images alone."""
+    got = predictions(path)
+    kept = (got.set != site) | (np.cumsum(got.set == site) <= count)
+    rows = {name: getattr(got, name)[kept] for name in ('set', 'client', 'example', 'cluster', 'label')}
+    write_predictions(path, dataclasses.replace(got, **rows, prediction=got.prediction[..., kept]))
     return path
 
 
