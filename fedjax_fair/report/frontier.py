@@ -14,7 +14,7 @@ from fedjax_fair.report.pieces import html_table, markdown_table
 from fedjax_fair.report.remarks import remarks_of
 from fedjax_fair.report.verdict_words import digits_beside, number
 from fedjax_fair.results import Run, frontiers, model_words, rounds_words, score_of
-from fedjax_fair.results.chance import NOT_LEARNED, did_not_learn
+from fedjax_fair.results.chance import NOT_SHOWN, unlearned
 from fedjax_fair.results.frontier import Interval, cost_of_fairness, interval, limits
 from fedjax_fair.viz.frontier import Curves, frontier_figure
 
@@ -74,12 +74,17 @@ def in_words(name: str, runs: Mapping[float, Run], metric: str | None = None) ->
 
     Values whose models did not learn are left out: one that answers alike everywhere may have the best worst score.
     """
-    learned = {value: run for value, run in runs.items() if not did_not_learn(run, run.headline)}
+    doubts = {value: unlearned(run, run.headline) for value, run in runs.items()}
+    learned = {value: run for value, run in runs.items() if not doubts[value]}
     if not learned:
-        return f'{name}: no value learned anything.'
-    lost = ', '.join(f'{value:g}' for value in runs if value not in learned)
+        what = 'is shown to have learned' if NOT_SHOWN in doubts.values() else 'learned'
+        return f'{name}: no value {what} anything.'
+    lost = [
+        f'for their models {why}: {", ".join(f"{value:g}" for value in runs if doubts[value] == why)}'
+        for why in dict.fromkeys(filter(None, doubts.values()))
+    ]
     told = _price_in_words(name, learned, metric)
-    return f'{told} Left out, for their models {NOT_LEARNED}: {lost}.' if lost else told
+    return f'{told} Left out, {"; ".join(lost)}.' if lost else told
 
 
 def _price_in_words(name: str, runs: Mapping[float, Run], metric: str | None) -> str:

@@ -96,7 +96,9 @@ comparisons. With “below 1 point” the difference is there, and smaller than 
 <dt>undecided</dt><dd>The data do not tell. “~12 seeds” is about how many seeds would find a difference as large as the
 margin; “~3x patients” says that no number of seeds would, and how many times as many test patients would.</dd>
 <dt>did not learn</dt><dd>AVG is not above that of a model that knows nothing, which always answers the most frequent
-class for example. It has the same score everywhere, and is called neither fair nor best for it.</dd>
+class for example. It has the same score everywhere, and is called neither fair nor best for it. A baseline that did
+not learn withholds the verdicts on fairness too. “May not have learned”: the 95 % interval of AVG reaches down to
+such a model.</dd>
 <dt>fairer at no cost</dt><dd>The spread is smaller, and AVG is not lower by more than the margin. “Fairer, at a cost”:
 AVG is lower.</dd>
 <dt>• dot</dt><dd>This recipe cannot be told from the best one in the column. Any recipe with a dot may be the best

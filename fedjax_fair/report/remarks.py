@@ -11,7 +11,7 @@ from fedjax_fair.report.identical_runs import identical_sentences
 from fedjax_fair.report.training_remarks import diverges, loss_stands_still, overfits, scores_stand_still
 from fedjax_fair.results import Run, failure_words
 from fedjax_fair.results.captions import MODEL_WORDS
-from fedjax_fair.results.chance import average_of, chance_level, did_not_learn
+from fedjax_fair.results.chance import NOT_SHOWN, average_of, chance_level, interval_of_average, unlearned
 from fedjax_fair.results.comparison import DIVERGED
 
 CONSTANT = {'accuracy': 'always answering the most frequent class', 'balanced_accuracy': 'always answering one class'}
@@ -48,11 +48,12 @@ def _remarks(run: Run) -> list[str]:
         if lost := diverges(run, kind):
             model = run.label if run.headline == kind else f'{words} of {run.label}'
             told.append(f'{model} {DIVERGED}: {lost}')
-    if did_not_learn(run):
+    if doubt := unlearned(run):
         model = run.label if run.headline == 'global' else f'the global model of {run.label}'
-        told.append(f'{model} did not learn: {_not_above(run, "global")}')
-    if did_not_learn(run, 'deployed') and average_of(run, 'deployed') != average_of(run, 'global'):
-        told.append(f'the models that clients of {run.label} use did not learn: {_not_above(run, "deployed")}')
+        told.append(f'{model} {doubt}: {_not_above(run, "global")}')
+    doubt = unlearned(run, 'deployed')
+    if doubt and average_of(run, 'deployed') != average_of(run, 'global'):
+        told.append(f'the models that clients of {run.label} use {doubt}: {_not_above(run, "deployed")}')
     still = '' if run.diverged() else loss_stands_still(run) or scores_stand_still(run)
     if still:
         told.append(f'{run.label}: {still}; {_blame(run)}')
@@ -66,13 +67,16 @@ def _remarks(run: Run) -> list[str]:
 
 def _not_above(run: Run, kind: str) -> str:
     average, chance = (100 * (level or 0.0) for level in (average_of(run, kind), chance_level(run, kind)))
-    return f'AVG {average:.1f} % is not above {CONSTANT.get(run.score, "guessing")} ({chance:.1f} %)'
+    above, ends = 'is not above', interval_of_average(run, kind)
+    if unlearned(run, kind) == NOT_SHOWN and ends is not None:
+        above = f'(95 % interval {100 * ends[0]:.1f} to {100 * ends[1]:.1f}) is not shown to be above'
+    return f'AVG {average:.1f} % {above} {CONSTANT.get(run.score, "guessing")} ({chance:.1f} %)'
 
 
 def _blame(run: Run) -> str:
     """Why training stands still: what has learned something may simply be done."""
     lr = run.config.get('lr')
     rate = 'the learning rate' if lr is None else f'the learning rate {lr:g}'
-    if did_not_learn(run, run.headline) and loss_stands_still(run):
+    if unlearned(run, run.headline) and loss_stands_still(run):
         return f'{rate} trains nothing'
     return f'{rate} may be too small or too large, or training was over by then'

@@ -17,7 +17,6 @@ from fedjax_fair.report.cells import Cell, Column
 from fedjax_fair.report.verdict_words import in_units, short_word
 from fedjax_fair.results import Run
 from fedjax_fair.results.captions import MODEL_WORDS
-from fedjax_fair.results.chance import NOT_LEARNED, did_not_learn
 from fedjax_fair.results.comparison import DIVERGED
 from fedjax_fair.results.findings import MARGIN, Findings, findings, global_levels, swept_findings
 from fedjax_fair.results.measures import NAMES, NO_SPREAD, TOO_FEW, Level, too_few
@@ -225,7 +224,7 @@ def _is_more(found: Findings, key: str) -> bool:
 
 def _level(found: Findings, key: str, primary: bool = False) -> Column:
     """The levels of one measure."""
-    measure, learned = found.measures[key], _learned(found)
+    measure = found.measures[key]
     statistic = key.removeprefix('client_')
     faint = too_few(measure.patients)
     lost = [run.diverged() for run in found.runs]
@@ -234,23 +233,17 @@ def _level(found: Findings, key: str, primary: bool = False) -> Column:
         level = measure.levels[place]
         if level is None:
             return Cell(word=DIVERGED if lost[place] else '')
-        dot = learned[place] and bool(measure.best[place])
-        return _level_cell(level, statistic)._replace(word=TOO_FEW if faint else '', dot=dot, faint=faint)
+        word, dot = TOO_FEW if faint else '', bool(measure.best[place])
+        return _level_cell(level, statistic)._replace(word=word, dot=dot, faint=faint)
 
     better = 'high' if measure.higher_is_better else 'low'
     return _with_raw(Column(measure.name, better, 1, measure.about, cell, primary), statistic, measure.levels)
-
-
-def _learned(found: Findings) -> list[bool]:
-    """A model that did not learn is best in nothing, and fair to nobody."""
-    return [not did_not_learn(run, run.headline) for run in found.runs]
 
 
 def _against(found: Findings, key: str) -> Column:
     """Differences of one measure with the baseline, with verdicts."""
     measure, base = found.measures[key], found.base.label
     seeds = len(found.comparison.seeds) if found.comparison else 0
-    learned = _learned(found)
 
     def cell(place: int) -> Cell:
         if place == found.baseline:
@@ -261,8 +254,6 @@ def _against(found: Findings, key: str) -> Column:
         if difference is None:
             return Cell(word=f'undecided ({found.reasons[place] or found.reasons[found.baseline]})')
         word = in_units(found, short_word(difference, found.margin, seeds))
-        if key != 'avg' and not learned[place]:  # the same score everywhere is no fairness where nothing was learned
-            word = NOT_LEARNED
         if difference.verdict == NO_SPREAD:  # what is left of a difference of two zeros is noise
             return Cell(word=word)
         return Cell(difference.estimate, difference.lo, difference.hi, word=word)

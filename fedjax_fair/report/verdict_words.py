@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from fedjax_fair.results.chance import NOT_LEARNED, did_not_learn
+from fedjax_fair.results.chance import unlearned
 from fedjax_fair.results.comparison import DIVERGED
 from fedjax_fair.results.findings import Findings
 from fedjax_fair.results.measures import NO_SPREAD, ONE_SEED, TOO_FEW, Difference
@@ -170,11 +170,25 @@ def sentence(found: Findings, place: int) -> str:
     if avg.verdict == ONE_SEED:
         told = f'AVG {_over(avg, base)} (95 % interval {interval(avg)})'
         return f'{run}: {told} for these two models; one seed says nothing about the methods'
-    if did_not_learn(found.runs[place], found.runs[place].headline):
-        return f'{run}: {NOT_LEARNED}: AVG {_over(avg, base)} (95 % interval {interval(avg)}); its spread means nothing'
+    if told := _unlearned(found, place, avg, spread):
+        return f'{run}: {told}'
     if avg.verdict == IDENTICAL and (spread is None or spread.verdict in (IDENTICAL, NO_SPREAD)):
         return f'{run}: identical predictions to {base}'
     return f'{run}: {_told(found, place, avg, spread, base)}{_advices(found, avg, spread)}'
+
+
+def _unlearned(found: Findings, place: int, avg: Difference, spread: Difference | None) -> str:
+    """What is said of a recipe that did not learn, or beside a baseline that did not; empty where both learned."""
+    run, base = found.runs[place], found.base
+    own, other = (unlearned(one, one.headline) for one in (run, base))
+    if not (own or other):
+        return ''
+    told = f'AVG {_over(avg, base.label)} (95 % interval {interval(avg)})'
+    parts = [f'{own}: {told}' if own else f'{told}: {word(avg, found.margin)}']
+    parts += [f'{base.label} {other}'] if other else []
+    if spread is not None:
+        parts.append(f'{"their spreads mean" if own and other else "its spread means"} nothing')
+    return '; '.join(parts)
 
 
 def sentences(found: Findings) -> list[str]:
@@ -212,7 +226,7 @@ def paragraph(found: Findings, place: int) -> str:
     avg, spread = (_difference(found, key, place) for key in ('avg', 'spread'))
     parts = [sentence(found, place)]
     if avg is not None and avg.verdict not in (ONE_SEED, IDENTICAL):
-        if few_groups(found, place):
+        if few_groups(found, place) and not _unlearned(found, place, avg, spread):
             parts.append(_both(found, avg, spread, found.base.label))
         if avg.chance is not None:
             run, base = found.runs[place].label, found.base.label

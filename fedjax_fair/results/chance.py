@@ -1,12 +1,16 @@
-"""The chance level of a run: what a model scores that has learned nothing."""
+"""The chance level of a run: what a model scores that has learned nothing, and which models are above it."""
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 from collections.abc import Sequence
 
+from fedjax_fair.errors import UserError
+from fedjax_fair.results.comparison import compare_runs
 from fedjax_fair.results.runs import Run
 
-NOT_LEARNED = 'did not learn'
+NOT_LEARNED, NOT_SHOWN = 'did not learn', 'may not have learned'
 ROUNDING = 1e-6  # scores are computed in 32 bits
 
 
@@ -26,12 +30,39 @@ def headline_chances(runs: Sequence[Run], metric: str | None = None) -> list[flo
     return sorted({100 * level for level in levels if level is not None})
 
 
-def did_not_learn(run: Run, kind: str = 'global') -> bool:
-    """Whether the AVG of a kind of model is not above :func:`chance_level`; nobody must call it fair."""
+@functools.lru_cache(maxsize=256)  # every statistic of a comparison asks for it
+def unlearned(run: Run, kind: str = 'global') -> str:
+    """Why nobody must call a kind of model fair; empty where it is above :func:`chance_level`.
+
+    NOT_LEARNED: its AVG is not above this level. NOT_SHOWN: the 95 % interval of its AVG reaches down to it. A run
+    without predictions has no interval.
+    """
     average, chance = average_of(run, kind), chance_level(run, kind)
-    return average is not None and chance is not None and average <= chance + ROUNDING
+    if average is None or chance is None:
+        return ''
+    if average <= chance + ROUNDING:
+        return NOT_LEARNED
+    ends = interval_of_average(run, kind)
+    return NOT_SHOWN if ends is not None and ends[0] <= chance + ROUNDING else ''
+
+
+def did_not_learn(run: Run, kind: str = 'global') -> bool:
+    """Whether a kind of model is not above chance, or not shown to be: see :func:`unlearned`."""
+    return bool(unlearned(run, kind))
 
 
 def average_of(run: Run, kind: str) -> float | None:
     """The AVG of a kind of model as the run recorded it; None where it was not evaluated or diverged."""
     return (run.result(kind) or {}).get('avg', {}).get('mean')
+
+
+@functools.lru_cache(maxsize=256)
+def interval_of_average(run: Run, kind: str) -> tuple[float, float] | None:
+    """The 95 % interval of the AVG of a kind of model; None without predictions, or where all of them agree."""
+    own = dataclasses.replace(run, summary=run.summary | {'headline': kind})
+    try:
+        average = compare_runs([own]).analysis.outcomes['avg']
+    except UserError:
+        return None
+    level, half = float(average.level.estimate[0]), float(average.level_half[0])
+    return (max(0.0, level - half), min(1.0, level + half)) if half > 0 else None

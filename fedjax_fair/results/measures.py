@@ -13,12 +13,14 @@ from typing import NamedTuple
 import numpy as np
 
 from fedjax_fair import stats
+from fedjax_fair.results.chance import unlearned
 from fedjax_fair.results.comparison import FEWEST_PATIENTS, Comparison
-from fedjax_fair.stats.verdicts import IDENTICAL, UNDECIDED, certainty
+from fedjax_fair.stats.verdicts import IDENTICAL, UNDECIDED, best_set, certainty
 
 POINTS = 100.0
 ONE_SEED, TOO_FEW, NO_SPREAD = 'undecided (one seed)', 'too few patients', 'no spread beyond test noise'
 PRIMARY = ('avg', 'spread')
+FAIRNESS = ('spread2', 'jain', 'worst', 'worst10', 'best10', 'gap')  # statistics that compare sites
 PLAIN = ('jain', 'gini')  # indices between 0 and 1, not points
 NAMES = {
     'avg': ('AVG', 'mean {score} over {over}, %'),
@@ -149,12 +151,24 @@ def _of_extremes(sample: stats.Sample, outcome: stats.Outcome) -> int | None:
 
 
 def _best(comparison: Comparison, outcome: stats.Outcome, patients: int | None) -> tuple[bool | None, ...]:
-    """The recipes that cannot be told from the best one; None where there is nothing to say."""
+    """The recipes that cannot be told from the best one of those that learned; of the others there is nothing to say.
+
+    A model that answers alike everywhere may have the lowest spread, and must not take the mark from others.
+    """
     count = len(comparison.runs)
     if min(count, len(comparison.seeds)) == 1 or not outcome.statistic.judged or too_few(patients):
         return (None,) * count
-    known = np.isfinite(outcome.level.estimate)
-    return tuple(bool(one) if sure else None for one, sure in zip(outcome.best, known, strict=True))
+    judged = np.isfinite(outcome.level.estimate) & [not doubt for doubt in _doubts(comparison)]
+    pairs = judged[outcome.first] & judged[outcome.second]
+    places = (outcome.first[pairs], outcome.second[pairs])
+    p_holm, higher = stats.holm(outcome.p[pairs]), outcome.statistic.higher_is_better
+    member = best_set(outcome.pairs.estimate[pairs], p_holm, *places, count, higher)
+    return tuple(bool(one) if known else None for one, known in zip(member, judged, strict=True))
+
+
+def _doubts(comparison: Comparison) -> list[str]:
+    """Why a recipe must not be called fair, see :func:`~fedjax_fair.results.chance.unlearned`."""
+    return [unlearned(run, run.headline) for run in comparison.runs]
 
 
 def _levels(analysis: stats.Analysis, name: str) -> tuple[Level, ...]:
@@ -207,18 +221,29 @@ def _differences(
     for r, place, sign, p, word in zip(others, places, signs, p_holm, words, strict=True):
         spreads = float(analysis.spread[[r, base]].sum()) if name == 'spread2' else None
         one = _difference(comparison, outcome, name, int(place), float(sign), _number(p), str(word), spreads)
-        why = _why_withheld(comparison, str(word), spreads, patients)
+        why = _why_withheld(comparison, name, r, str(word), spreads, patients)
         found[r] = one.withheld(why) if one is not None and why else one
     return tuple(found)
 
 
-def _why_withheld(comparison: Comparison, word: str, spreads: float | None, patients: int | None) -> str:
+def _why_withheld(
+    comparison: Comparison, name: str, recipe: int, word: str, spreads: float | None, patients: int | None
+) -> str:
     """Why there is no verdict on a recipe beside the baseline; empty where there is one."""
     if len(comparison.seeds) == 1:
         return word if word == IDENTICAL else ONE_SEED
+    if name in FAIRNESS and (doubt := _doubt(comparison, recipe)):
+        return doubt
     if spreads == 0:
         return NO_SPREAD
     return TOO_FEW if too_few(patients) else ''
+
+
+def _doubt(comparison: Comparison, recipe: int) -> str:
+    """Which of two recipes did not learn, or may not have: how even its scores are is no fairness."""
+    doubts, base = _doubts(comparison), comparison.baseline
+    told = [doubts[recipe], f'{comparison.runs[base].label} {doubts[base]}' if doubts[base] else '']
+    return f'undecided ({"; ".join(filter(None, told))})' if any(told) else ''
 
 
 def too_few(patients: int | None) -> bool:

@@ -10,7 +10,7 @@ from scipy.special import fdtri
 
 from fedjax_fair import stats
 from fedjax_fair.results import Run, score_of
-from fedjax_fair.results.chance import NOT_LEARNED, did_not_learn, headline_chances
+from fedjax_fair.results.chance import headline_chances, unlearned
 from fedjax_fair.results.findings import Findings, findings
 from fedjax_fair.results.measures import POINTS
 from fedjax_fair.stats.pareto_front import ellipse
@@ -86,7 +86,7 @@ def _ellipses(found: Findings) -> dict[int, np.ndarray]:
 
 
 def _shares(found: Findings) -> dict[int, str]:
-    told = {place: f' ({NOT_LEARNED})' for place, run in enumerate(found.runs) if not _learned(run)}
+    told = {place: f' ({unlearned(run, run.headline)})' for place, run in enumerate(found.runs) if not _learned(run)}
     comparison = found.comparison
     among = [own for own, place in enumerate(found.places) if place not in told]
     if comparison is None or len(among) < 2 or 'worst' not in comparison.analysis.outcomes:
@@ -98,7 +98,7 @@ def _shares(found: Findings) -> dict[int, str]:
 
 def _learned(run: Run) -> bool:
     """Whether a model is above chance: one that answers alike everywhere may have the best worst score."""
-    return not did_not_learn(run, run.headline)
+    return not unlearned(run, run.headline)
 
 
 def client_distribution(runs: Sequence[Run], kind: str | None = None, found: Findings | None = None) -> Figure:

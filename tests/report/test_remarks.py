@@ -127,7 +127,7 @@ def test_a_model_that_is_not_above_chance_did_not_learn_and_is_best_in_nothing(m
     good, lucky = table.rows
     assert lucky.cells[1].value < good.cells[1].value  # its spread is lower
     assert not any(cell.dot for cell in lucky.cells) and any(cell.dot for cell in good.cells)
-    assert lucky.cells[4].word == 'did not learn'
+    assert lucky.cells[4].word == 'undecided (did not learn)'
     text = report.to_markdown(table)
     assert 'afl: did not learn: AVG -' in text and 'fairer' not in text
 
