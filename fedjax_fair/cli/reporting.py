@@ -22,7 +22,7 @@ from fedjax_fair.report import (
     head_of,
     load_runs,
     make_tables,
-    remarks_of,
+    remarks_on,
     to_rich,
     tuning_text,
     verdict_of,
@@ -46,12 +46,11 @@ def show(
         console = plain_console(width=240)
     if tuned := tuning_text(out):
         print(tuned)
-    runs = load_runs(folders)
-    tables = make_tables(runs, baseline, margin, swept, metric)
+    tables = make_tables(load_runs(folders), baseline, margin, swept, metric)
     for table in tables:
         _print_lines(console, head_of(table.found.runs))
         console.print(to_rich(table, console.width))
-    _print_lines(console, [*remarks_of(runs), *(run.sentence for run in left_out)])
+    _print_lines(console, [*remarks_on(*(table.found for table in tables)), *(run.sentence for run in left_out)])
     curves = results.frontiers(out)
     if told := frontier_text(out, curves, tables[0].found.metric):
         print(told)

@@ -7,7 +7,7 @@ from fedjax_fair.report.html import draw_report, write_report
 from fedjax_fair.report.identical_runs import identical_runs
 from fedjax_fair.report.latex import to_latex
 from fedjax_fair.report.markdown import to_markdown
-from fedjax_fair.report.remarks import remarks_of
+from fedjax_fair.report.remarks import remarks_of, remarks_on
 from fedjax_fair.report.table import Table, make_table, make_tables
 from fedjax_fair.report.terminal import to_rich
 from fedjax_fair.report.tuning import tuning_text
@@ -38,6 +38,7 @@ __all__ = [
     'make_table',
     'make_tables',
     'remarks_of',
+    'remarks_on',
     'to_csv',
     'to_json',
     'to_latex',

@@ -18,11 +18,11 @@ from fedjax_fair.report.latex import to_latex
 from fedjax_fair.report.markdown import to_markdown
 from fedjax_fair.report.page import GUIDE, STYLE
 from fedjax_fair.report.pictures import figures_part
-from fedjax_fair.report.remarks import remarks_of, with_remarks
+from fedjax_fair.report.remarks import remarks_on, with_remarks
 from fedjax_fair.report.table import Table, make_tables
 from fedjax_fair.report.tuning import tuning_section
 from fedjax_fair.results import LeftOut, Run, load_runs
-from fedjax_fair.results.findings import MARGIN
+from fedjax_fair.results.findings import MARGIN, Findings
 from fedjax_fair.results.report_files import PAGE
 from fedjax_fair.viz.frontier import Curves
 
@@ -65,7 +65,7 @@ def draw_report(
     """
     out = make_folder(out)
     runs = [run for table in tables for run in table.found.runs]
-    publish(out / 'table.md', with_remarks(to_markdown(*tables), runs))
+    publish(out / 'table.md', with_remarks(to_markdown(*tables), *(table.found for table in tables)))
     for ending, text in FORMATS.items():
         publish(out / f'table.{ending}', text(*tables))
     parts = [
@@ -109,9 +109,9 @@ def _left_out(runs: Sequence[LeftOut]) -> str:
     return f'<aside><b>Runs left out</b>{_list([run.sentence for run in runs])}</aside>' if runs else ''
 
 
-def _remarks(runs: Sequence[Run]) -> str:
+def _remarks(found: Findings) -> str:
     """What a reader must know before believing the table."""
-    sentences = remarks_of(runs)
+    sentences = remarks_on(found)
     return f'<aside class="remarks"><b>Remarks</b>{_list(sentences)}</aside>' if sentences else ''
 
 
@@ -123,7 +123,7 @@ def _scenario(table: Table, out: pathlib.Path) -> str:
     runs = table.found.runs
     head = ''.join(f'<p class="head">{as_html(line)}</p>' for line in head_of(runs))
     title = f'<h2>{as_html(table.scenario)}</h2>{head}'
-    return f'<section>{title}{results_part(table)}{_remarks(runs)}{figures_part(table, out)}</section>'
+    return f'<section>{title}{results_part(table)}{_remarks(table.found)}{figures_part(table, out)}</section>'
 
 
 def _settings(runs: Sequence[Run]) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 from fedjax_fair.escaping import as_latex
 from fedjax_fair.report.cells import Cell, Column, digits_of, value_text
 from fedjax_fair.report.head import head_of
-from fedjax_fair.report.remarks import remarks_of
+from fedjax_fair.report.remarks import remarks_on
 from fedjax_fair.report.table import Table
 from fedjax_fair.report.verdict_words import foot, number, points, signed
 
@@ -62,7 +62,7 @@ def _float(table: Table, blocks: Sequence[Block], caption: str, label: str, belo
 def _below(table: Table) -> str:
     """What was run, what limits the verdicts, and what to know before believing them: as in the other formats."""
     runs = table.found.runs
-    told = [*head_of(runs), *table.found.notes, *remarks_of(runs)]
+    told = [*head_of(runs), *table.found.notes, *remarks_on(table.found)]
     lines = '\\par\n'.join(map(as_latex, told))
     start = r'\par\medskip' + '\n' + r'\begin{minipage}{\linewidth}' + '\n' + r'\raggedright\scriptsize'
     return f'{start}\n{lines}\\par\n\\end{{minipage}}'

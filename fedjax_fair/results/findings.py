@@ -73,6 +73,11 @@ class Findings:
         return [measure for key, measure in self.measures.items() if key.startswith('site:')]
 
     @property
+    def hidden(self) -> tuple[Run, ...]:
+        """The points of a sweep that validation data did not choose: nobody is shown how they do on test data."""
+        return () if self.chosen is None else (*self.runs[: self.chosen], *self.runs[self.chosen + 1 :])
+
+    @property
     def notes(self) -> list[str]:
         """Which rounds and models the numbers are about, and what limits the verdicts."""
         repeats = repeats_words(self.runs) if self.comparison is None else ''  # or a note of the comparison

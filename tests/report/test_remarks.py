@@ -7,7 +7,7 @@ import pytest
 
 from fedjax_fair import report, results
 from fedjax_fair.metrics import summarise
-from fedjax_fair.report.training_remarks import loss_stands_still, overfits, scores_stand_still
+from fedjax_fair.report.training_remarks import losses_without_gain, overfits, scores_stand_still
 
 REMARK = {'part': 'fedbn', 'subject': 'fedbn', 'reason': 'no batch norm', 'same_as': 'fedavg'}
 
@@ -192,7 +192,8 @@ def test_over_fitting_is_a_test_loss_that_rises_far_above_the_train_loss(make_ru
 )
 def test_a_train_loss_that_stands_still_is_noticed(make_run, train, expected):
     run = with_losses(make_run(seeds=1, groups=()), train, [1.0] * len(train))
-    assert loss_stands_still(run) == expected
+    found = losses_without_gain(run)
+    assert ('' if found is None else found.words) == expected
 
 
 @pytest.mark.parametrize(
@@ -201,7 +202,8 @@ def test_a_train_loss_that_stands_still_is_noticed(make_run, train, expected):
 )
 def test_one_evaluation_is_compared_with_the_first_round(make_run, first, last, expected):
     run = with_losses(make_run(seeds=1, groups=(), summary_changes={'first_train_loss': first}), [last], [1.0])
-    assert loss_stands_still(run) == expected
+    found = losses_without_gain(run)
+    assert ('' if found is None else found.words) == expected
 
 
 @pytest.mark.parametrize(('scores', 'told'), [([0.1, 0.2, 0.1], True), ([0.1, 0.2, 0.3], False), ([1.0] * 3, False)])
@@ -215,6 +217,9 @@ def test_scores_that_stand_still_are_noticed_unless_they_are_perfect(make_run, s
     [
         (0.99, 2.3, 'learning rate 1e-06 trains nothing'),
         (0.1, 2.3, 'may be too small or too large, or training was over by then'),
+        (0.99, 4.27, 'learning rate 1e-06 is too large'),
+        (0.99, 2.32, 'learning rate 1e-06 trains nothing'),  # within 1 %
+        (0.1, 4.27, 'learning rate 1e-06 may be too large'),
         (0.99, 1.3, 'may be too small or too large, or training was over by then'),  # it trains, scores do not show it
     ],
 )
@@ -223,6 +228,14 @@ def test_the_learning_rate_is_blamed_where_nothing_was_learned(make_run, level, 
     path = make_run(seeds=1, groups=(), summary_changes=changes, config_changes={'lr': 1e-6})
     run = with_losses(path, [2.3, last], [2.3, 2.3], [0.2, 0.2])
     assert any(sentence.endswith(blamed) for sentence in report.remarks_of([run]))
+
+
+def test_one_evaluation_shows_a_learning_rate_that_trains_nothing(make_run):
+    changes = {'chance': {'global': 0.99, 'own': 0.99}, 'first_train_loss': 2.3}
+    path = make_run(seeds=1, groups=(), summary_changes=changes, config_changes={'lr': 1e-7})
+    run = with_losses(path, [2.299], [2.3], [0.2])
+    told = 'fedavg: the train loss is 2.3 after round 1 and 2.3 at the end; the learning rate 1e-07 trains nothing'
+    assert told in report.remarks_of([run])
 
 
 # --- the rest --------------------------------------------------------------------------------------------------------
