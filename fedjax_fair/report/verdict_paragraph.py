@@ -10,8 +10,10 @@ from typing import Any
 
 from fedjax_fair.errors import UserError
 from fedjax_fair.report.data_files import scenario_record
+from fedjax_fair.report.remarks import remarks_on
 from fedjax_fair.report.verdict_words import conclusion, paragraph
 from fedjax_fair.results import Run, load
+from fedjax_fair.results.differing_settings import differing_settings, differing_words
 from fedjax_fair.results.findings import MARGIN, Findings, findings
 from fedjax_fair.results.measures import Difference
 from fedjax_fair.results.runs import labelled
@@ -39,8 +41,14 @@ class Verdict:
         return any(not word.startswith('undecided') for word in known)
 
     def to_json(self) -> str:
-        """All numbers, in the form of table.json."""
-        record: dict[str, Any] = {'text': self.text, 'conclusion': self.conclusion, **scenario_record(self.found)}
+        """All numbers, in the form of table.json, with the settings that differ (A, B) and the remarks."""
+        record: dict[str, Any] = {
+            'text': self.text,
+            'conclusion': self.conclusion,
+            'settings': differing_settings(*self.found.runs),
+            'remarks': remarks_on(self.found),
+            **scenario_record(self.found),
+        }
         return json.dumps(record, indent=1, allow_nan=False) + '\n'
 
 
@@ -72,4 +80,5 @@ def verdict_of(runs: Sequence[Run], margin: float = MARGIN, metric: str | None =
     found = findings(runs, baseline=1, margin=margin, metric=metric)
     avg, spread = (found.measures[key].differences[0] if key in found.measures else None for key in ('avg', 'spread'))
     known = 'undecided' if avg is None else conclusion(avg, spread, margin)
-    return Verdict(paragraph(found, 0), known, avg, spread, found)
+    more = [line for line in (differing_words(*runs), *remarks_on(found)) if line]
+    return Verdict(paragraph(found, 0, more), known, avg, spread, found)

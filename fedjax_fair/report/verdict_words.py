@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from fedjax_fair.results.chance import unlearned
 from fedjax_fair.results.comparison import DIVERGED
@@ -221,8 +222,8 @@ def _both(found: Findings, avg: Difference, spread: Difference | None, base: str
     return f'{told}; spread {shown(spread)} ({interval(spread)}): {fairness(avg, spread, found.margin)}'
 
 
-def paragraph(found: Findings, place: int) -> str:
-    """All that a reader of a single comparison wants to know, in some sentences."""
+def paragraph(found: Findings, place: int, more: Sequence[str] = ()) -> str:
+    """All that a reader of a single comparison wants to know, in some sentences; ``more`` lines come last."""
     avg, spread = (_difference(found, key, place) for key in ('avg', 'spread'))
     parts = [sentence(found, place)]
     if avg is not None and avg.verdict not in (ONE_SEED, IDENTICAL):
@@ -232,7 +233,7 @@ def paragraph(found: Findings, place: int) -> str:
             run, base = found.runs[place].label, found.base.label
             chance = f'{100 * min(0.99, max(0.01, avg.chance)):.0f} %'
             parts.append(f'The chance that one run of {run} has a higher AVG than one run of {base}: about {chance}')
-    parts += [_begun(found, line) for line in (foot(found), *found.notes)]
+    parts += [_begun(found, line) for line in (foot(found), *found.notes, *more)]
     return ' '.join(f'{part}.' for part in parts)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fedjax_fair.escaping import visible
 from fedjax_fair.results.runs import Run
 from fedjax_fair.results.schema import MODEL_KINDS
 from fedjax_fair.results.selection import reported_in_words
@@ -49,6 +50,16 @@ def repeats_words(runs: Sequence[Run]) -> str:
         return ''
     seeds, data_seeds = max(len(run.seeds) for run in several), max(len(run.data_seeds) for run in several)
     return f'seed sd is over {data_seeds} data seeds; the number of each is the mean over {seeds} seeds'
+
+
+def joined_words(runs: Sequence[Run]) -> list[str]:
+    """In words, which folders were read as one run with more seeds: a line for each such run."""
+    return [
+        f'{run.label}: seeds {", ".join(map(str, run.seeds))} are joined from '
+        + ', '.join(visible(str(path)) for path in (run.path, *run.more))
+        for run in runs
+        if run.more
+    ]
 
 
 def score_of(runs: Sequence[Run], metric: str | None = None) -> str:

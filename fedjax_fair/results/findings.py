@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from fedjax_fair.errors import OneLine, UserError
-from fedjax_fair.results.captions import model_words, repeats_words, rounds_words, score_of
+from fedjax_fair.results.captions import joined_words, model_words, repeats_words, rounds_words, score_of
 from fedjax_fair.results.choice import BY_TEST, BY_VALIDATION, chosen_point
 from fedjax_fair.results.comparison import (
     DELTA,
@@ -79,10 +79,11 @@ class Findings:
 
     @property
     def notes(self) -> list[str]:
-        """Which rounds and models the numbers are about, and what limits the verdicts."""
+        """Which rounds, models and folders the numbers are about, and what limits the verdicts."""
         repeats = repeats_words(self.runs) if self.comparison is None else ''  # or a note of the comparison
         told = [self._asked, rounds_words(self.runs), model_words(self.runs), repeats, self._choice]
-        told = [line for line in told if line] + ([] if self.comparison is None else list(self.comparison.notes))
+        told = [line for line in told if line] + joined_words(self.runs)
+        told += [] if self.comparison is None else list(self.comparison.notes)
         return told + [
             f'{run.label}: {why}' for run, why in zip(self.runs, self.reasons, strict=True) if why not in ('', DIVERGED)
         ]

@@ -9,9 +9,11 @@ import fedjax_fair
 from fedjax_fair import report
 from fedjax_fair.errors import UserError
 from fedjax_fair.report import verdict_words as words
+from fedjax_fair.results.differing_settings import WITHOUT_EFFECT
 from fedjax_fair.results.findings import Findings
 from fedjax_fair.results.measures import NO_SPREAD, ONE_SEED, TOO_FEW, Difference, Measure
 from fedjax_fair.results.runs import Run
+from fedjax_fair.training.config import Config
 
 NO_DIFFERENCE = 'no difference larger than delta'
 
@@ -186,6 +188,61 @@ def test_names_of_recipes_keep_their_small_letters_in_a_paragraph(make_run):
     options = {'seeds': 2, 'images': 20, 'clients': 4}
     text = fedjax_fair.verdict(make_run('fedavg', **options), make_run('ditto', personal=True, **options)).text
     assert ' 50. fedavg: numbers of the global model; ditto: ' in text
+
+
+def settings_of(found):
+    return json.loads(found.to_json())['settings']
+
+
+def test_a_verdict_names_the_settings_that_differ_beside_the_recipe(make_run):
+    options = {'seeds': 2, 'images': 20, 'clients': 4}
+    one = {'lr': 0.1, 'local_epochs': 2, 'data': {'alpha': 0.1}, 'hyper': {'a.x': 1}, 'chunk': 3, 'norm': None}
+    two = {'lr': 0.01, 'local_epochs': 2, 'data': {}, 'hyper': {'b.x': 2}, 'chunk': 4, 'norm': 'batch', 'new': 1}
+    pair = [make_run(name, config_changes=own, **options) for name, own in (('a', one), ('b', two))]
+    found = fedjax_fair.verdict(*pair)
+    assert (
+        'a and b differ in more than the recipe: lr (0.1, 0.01), alpha (0.1, default), norm (none, batch).'
+        in found.text
+    )
+    assert settings_of(found) == {'lr': [0.1, 0.01], 'alpha': [0.1, 'default'], 'norm': [None, 'batch']}
+    same = [
+        make_run('fedprox', directory=name, config_changes={'hyper': {'fedprox.mu': mu}}, **options)
+        for name, mu in (('low', 0.1), ('high', 1.0))
+    ]
+    found = fedjax_fair.verdict(*same)
+    assert 'fedprox (low) and fedprox (high) differ: fedprox.mu (0.1, 1.0).' in found.text
+    plain = fedjax_fair.verdict(make_run('a', **options), make_run('b', **options))
+    assert 'a and b differ' not in plain.text and settings_of(plain) == {}
+
+
+def test_what_is_computed_otherwise_is_no_other_setting():
+    compute = {name for name, one in Config.__dataclass_fields__.items() if one.metadata['group'] == 'compute'}
+    assert compute - {'precision'} <= set(WITHOUT_EFFECT) <= set(Config.__dataclass_fields__)
+
+
+def test_a_verdict_has_the_remarks_on_both_runs(make_run):
+    problem = 'PROBLEM: 2 patients are both trained on and tested'
+    idle = {'part': 'fedbn', 'subject': 'fedbn', 'reason': 'no batch norm', 'same_as': 'fedavg'}
+    options = {'seeds': 2, 'images': 20, 'clients': 4}
+    chance = {'chance': {'global': 0.99, 'own': 0.99}}
+    pair = [
+        make_run('fedbn', summary_changes={'problems': [problem], 'remarks': [idle]}, **options),
+        make_run('fedavg', summary_changes=chance, **options),
+    ]
+    (pair[0] / 'metrics.jsonl').write_text((pair[1] / 'metrics.jsonl').read_text())
+    found = fedjax_fair.verdict(*pair)
+    told = json.loads(found.to_json())['remarks']
+    assert told == report.remarks_of(found.found.runs) and len(told) == 4
+    assert told[0] == problem and told[2].startswith('fedavg did not learn') and 'fedbn is identical to' in told[3]
+    assert all(f' {line}.' in found.text for line in told)
+
+
+def test_folders_that_are_joined_as_seeds_are_named(make_run, pair):
+    more = make_run('good', level=0.9, gap=0.02, seeds=2, first_seed=4, images=40, clients=8)
+    found = report.verdict_of(report.load_runs([pair[0], more, make_run('other', images=40, clients=8, seeds=6)]))
+    told = f'good: seeds 0, 1, 2, 3, 4, 5 are joined from {pair[0]}, {more}'
+    assert f' {told}.' in found.text and told in json.loads(found.to_json())['notes']
+    assert 'joined' not in fedjax_fair.verdict(*pair).text
 
 
 def test_a_verdict_refuses_what_it_cannot_compare(pair, make_run):
