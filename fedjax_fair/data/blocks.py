@@ -86,6 +86,7 @@ def merge(
     if len(rows := np.flatnonzero(split == UNKNOWN)):
         around = (None if a is None else a[rows] for a in (site_of, patient_of))
         split[rows] = np.where(stratified_split(pool.strata[rows], seed, *around), TEST, TRAIN)
+        pool = pool._replace(tests_drawn=True)
     return pool._replace(held_out=split == TEST, left_out=left_out).take(split != VAL)
 
 

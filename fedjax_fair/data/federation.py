@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -17,7 +17,9 @@ class Partition(NamedTuple):
 
     ``clients`` are the training examples of every client and ``tests`` those of every test set, named by
     ``test_names``; ``test_of[N]`` is each client's test set, ``group_of[N]`` its group in ``groups`` (see
-    :class:`Federation`). The source has ``examples`` examples, whose fingerprint is ``examples_sha256``.
+    :class:`Federation`). The source has ``examples`` examples, whose fingerprint is ``examples_sha256``. ``split`` is
+    the scheme that dealt them, with all its options, and ``tests_drawn`` says that test examples were drawn at random;
+    a partition that was read from a file has neither.
     """
 
     clients: list[np.ndarray]
@@ -28,6 +30,8 @@ class Partition(NamedTuple):
     group_of: np.ndarray | None = None
     examples: int = 0
     examples_sha256: str = ''
+    split: Mapping[str, Any] | None = None
+    tests_drawn: bool = False
 
 
 @dataclasses.dataclass(frozen=True)

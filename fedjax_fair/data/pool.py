@@ -34,7 +34,8 @@ class Pool(NamedTuple):
     are no sites, -1 for test examples that test all clients alike), ``masks`` pixel labels ``[T, H, W]`` where a source
     has them, ``task`` what is to be learned.
     Examples of one patient (or slide) have the same number in ``patient_of[T]``, where a source tells. The source has
-    ``left_out`` more examples, which are for validation. ``place[T]`` is where an example stood in the source, and
+    ``left_out`` more examples, which are for validation. ``tests_drawn``: it does not say of all examples what they are
+    for, and :func:`stratified_split` held some of these out. ``place[T]`` is where an example stood in the source, and
     ``example_names`` say what it is called there.
     """
 
@@ -50,6 +51,7 @@ class Pool(NamedTuple):
     left_out: int = 0
     place: np.ndarray | None = None
     example_names: tuple[ExampleNames, ...] = ()
+    tests_drawn: bool = False
 
     def name(self, example: SupportsIndex) -> str:
         """What the source calls an example; its number where it does not say."""

@@ -5,20 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from fedjax_fair.data.pool import TEST_SHARE
+
 MOST_SETS = 6  # more test sets than this are told by their smallest and largest size
 
 
 def head_facts(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, str]:
     """One line on the data, the clients, the network and local training; what is not known is left out.
 
-    ``settings`` are those of config.json; ``facts`` are ``scenario``, ``clients`` and ``tests`` as in summary.json.
+    ``settings`` are those of config.json; ``facts`` are ``scenario``, ``split``, ``clients`` and ``tests`` as in
+    summary.json.
 
     >>> tests = {'names': ['a', 'b'], 'examples': [40, 25], 'patients': [4, 5]}
-    >>> facts = {'scenario': 'npz:scans', 'clients': 2, 'tests': tests}
-    >>> settings = {'data': {'split_by': 'site'}, 'model': 'mlp', 'rounds': 5, 'seeds': [0, 1], 'lr': 0.1}
+    >>> split = {'options': {'split_by': 'site'}, 'tests_drawn': True}
+    >>> facts = {'scenario': 'npz:scans', 'clients': 2, 'tests': tests, 'split': split}
+    >>> settings = {'data': {'image_size': 28}, 'model': 'mlp', 'rounds': 5, 'seeds': [0, 1], 'lr': 0.1}
     >>> for line in head_facts(settings, facts).values():
     ...     print(line)
-    data: npz:scans, split_by=site
+    data: npz:scans, split_by=site, image_size=28; 20 % of the examples drawn for testing
     2 clients; 2 test sets: a (40 examples, 4 patients), b (25 examples, 5 patients)
     network mlp; 5 rounds; 2 seeds: 0, 1
     local training: learning rate 0.1
@@ -33,10 +37,12 @@ def head_facts(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[st
 
 
 def _data(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> str:
-    options = dict(settings.get('data') or {})
+    split = facts.get('split') or {'options': {}, 'tests_drawn': False}
+    options = {**split['options'], **(settings.get('data') or {})}
     seed = settings.get('data_seed')
     shown = options | ({} if seed is None else {'data_seed': seed})
-    return ', '.join([f'data: {facts["scenario"]}', *(f'{name}={_written(value)}' for name, value in shown.items())])
+    told = ', '.join([f'data: {facts["scenario"]}', *(f'{name}={_written(value)}' for name, value in shown.items())])
+    return told + f'; {100 * TEST_SHARE:.0f} % of the examples drawn for testing' * split['tests_drawn']
 
 
 def _tests(tests: Mapping[str, Any] | None) -> str:

@@ -33,6 +33,7 @@ from fedjax_fair.results.shapes import (
     NUMBER,
     NUMBERS,
     TEXT,
+    TRUTH,
     WHOLE,
     Shape,
     check_shapes,
@@ -78,6 +79,7 @@ SUMMARY_SHAPES = {
         f'one of {", ".join(MODEL_KINDS)}', lambda value: isinstance(value, str) and value in MODEL_KINDS
     ),
     'hyper': DICT,
+    'split': maybe(fields({'options': DICT, 'tests_drawn': TRUTH})),
     'never_sampled': maybe(list_of(list_of(WHOLE))),
     'rounds_reported': list_of(Shape('a list of rounds', lambda value: list_of(WHOLE).fits(value) and bool(value))),
     'validation': fields({'mean': NUMBERS, 'std': NUMBERS}),

@@ -30,6 +30,7 @@ def _are_numbers(value: Any) -> bool:
 
 
 TEXT = Shape('a text', lambda value: isinstance(value, str))
+TRUTH = Shape('true or false', lambda value: isinstance(value, bool))
 WHOLE = Shape('a whole number', _is_whole)
 NUMBER = Shape('a number', _is_number)
 NUMBERS = Shape('numbers', _are_numbers)  # one, none, or lists of them

@@ -8,6 +8,7 @@ import pytest
 from fedjax_fair.data import make_scenario
 from fedjax_fair.data.federation import Federation
 from fedjax_fair.data.partition.file import write_partition
+from fedjax_fair.results import federation_facts, head_facts
 
 
 def arrays(made: Federation) -> list[np.ndarray]:
@@ -50,6 +51,26 @@ def test_what_was_written_gives_the_same_federation(source, tmp_path, options, r
     made = make_scenario(source, **options, **reading)
     write_partition(file, made.partition, source, options)
     assert_same(made, make_scenario(source, partition=str(file), **reading))
+
+
+def test_the_head_of_a_run_says_how_examples_were_dealt_out_and_tests_drawn(source, tmp_path):
+    def told(made, **data):
+        facts = {'scenario': 'npz:s', **federation_facts(made, 'accuracy')}
+        return head_facts({'data': data}, facts)['data']
+
+    drawn = '; 20 % of the examples drawn for testing'
+    assert told(make_scenario(source)) == f'data: npz:s, split_by=site{drawn}'
+    how = told(make_scenario(source, num_clients=4, split_by='dirichlet'), num_clients=4)
+    assert how.startswith('data: npz:s, split_by=dirichlet, ') and 'num_clients=4' in how and 'alpha=' in how
+    made = make_scenario(source)
+    write_partition(tmp_path / 'p.json', made.partition, source, {})
+    assert told(make_scenario(source, partition=str(tmp_path / 'p.json')), partition='p.json') == (
+        'data: npz:s, partition=p.json'
+    )
+    arrays = dict(np.load(source.removeprefix('npz:'))) | {'is_test': np.arange(200) % 5 == 0}
+    np.savez(tmp_path / 's.npz', **arrays)
+    assert told(make_scenario(source)) == 'data: npz:s, split_by=site'
+    assert federation_facts(make_scenario('gaussian_toy_1'), 'accuracy')['split'] is None
 
 
 @pytest.mark.parametrize('base', ['', 'tissue'])

@@ -47,13 +47,14 @@ def deal(
     dealt = truncate(dealt, seed) if split.truncate else dealt
     check_none_is_empty(dealt, f'`split_by`={scheme.name}')
     clients = [train[client] for client in dealt]
+    how = {'split_by': scheme.name, **{option: value for option, value in scheme.options.items() if value is not None}}
     if scheme.by_site:
-        return _of_sites(pool, clients, test, name)
+        return _of_sites(pool, clients, test, name)._replace(split=how, tests_drawn=pool.tests_drawn)
     if split.whole_tests:
         own = whole_tests(pool.strata[train], dealt, pool.strata[test])
     elif own_tests:
         own = matched_tests(pool.strata[train], dealt, pool.strata[test], own_tests, seed)
-    return _of_clients(clients, test, own)
+    return _of_clients(clients, test, own)._replace(split=how, tests_drawn=pool.tests_drawn)
 
 
 def check_none_is_empty(clients: Clients, who: str) -> None:

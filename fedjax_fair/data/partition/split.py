@@ -18,7 +18,7 @@ from fedjax_fair.registry import partitions
 
 
 class Scheme(NamedTuple):
-    """A partition scheme with its options filled in: ``deal(patients, seed)`` gives the patients of every client.
+    """A partition scheme with its ``options`` filled in: ``deal(patients, seed)`` gives the patients of every client.
 
     ``by_site`` and ``tests_by_class`` are the notes of :mod:`~fedjax_fair.data.partition.schemes`.
     """
@@ -27,6 +27,7 @@ class Scheme(NamedTuple):
     deal: Callable[[Patients, int], Clients]
     by_site: bool = False
     tests_by_class: bool = False
+    options: Mapping[str, Any] = types.MappingProxyType({})
 
 
 class Split(NamedTuple):
@@ -60,7 +61,7 @@ class Split(NamedTuple):
         defaults = {name: value for name, value in self.defaults.items() if name in entry.options}
         options = resolve(by, entry.options, {**defaults, **self.options})
         deal = functools.partial(entry.make, **options)
-        return Scheme(by, deal, by_site, bool(entry.notes.get('tests_by_class')))
+        return Scheme(by, deal, by_site, bool(entry.notes.get('tests_by_class')), options)
 
     def _natural(self, pool: Pool) -> str:
         if 'classes_per_client' in self.options:
