@@ -13,7 +13,7 @@ from fedjax_fair.report.terminal import to_rich
 from fedjax_fair.report.tuning import tuning_text
 from fedjax_fair.report.verdict_paragraph import Verdict, verdict, verdict_of
 from fedjax_fair.results import load_runs
-from fedjax_fair.results.chance import chance_level, did_not_learn
+from fedjax_fair.results.chance import chance_level, did_not_learn, unlearned
 from fedjax_fair.viz.fairness import client_distribution, fairness_plane
 from fedjax_fair.viz.figures import accuracy_over_rounds, training_loss
 from fedjax_fair.viz.forest import forest
@@ -46,6 +46,7 @@ __all__ = [
     'to_rich',
     'training_loss',
     'tuning_text',
+    'unlearned',
     'verdict',
     'verdict_of',
     'write_report',

@@ -47,8 +47,8 @@ def unlearned(run: Run, kind: str = 'global') -> str:
 
 
 def did_not_learn(run: Run, kind: str = 'global') -> bool:
-    """Whether a kind of model is not above chance, or not shown to be: see :func:`unlearned`."""
-    return bool(unlearned(run, kind))
+    """Whether the AVG of a kind of model is not above chance; :func:`unlearned` doubts more models."""
+    return unlearned(run, kind) == NOT_LEARNED
 
 
 def average_of(run: Run, kind: str) -> float | None:
