@@ -43,10 +43,7 @@ def _pairs(name: str, one: Any, other: Any) -> dict[str, tuple[Any, Any]]:
 
 
 def differing_words(one: Run, other: Run) -> str:
-    """In words, in what two runs differ; empty where it is in nothing.
-
-    Numbers are as they were given, and a setting that is not given is 'none'.
-    """
+    """In words, in what two runs differ; empty where it is in nothing."""
     told = [f'{name} ({_written(a)}, {_written(b)})' for name, (a, b) in differing_settings(one, other).items()]
     if not told:
         return ''
@@ -57,4 +54,6 @@ def differing_words(one: Run, other: Run) -> str:
 def _written(value: Any) -> str:
     if value in (None, '', (), []):
         return 'none'
-    return ' '.join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    if isinstance(value, list | tuple):
+        return ' '.join(map(_written, value))
+    return f'{value:g}' if isinstance(value, float) else str(value)

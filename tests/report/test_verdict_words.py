@@ -210,7 +210,7 @@ def test_a_verdict_names_the_settings_that_differ_beside_the_recipe(make_run):
         for name, mu in (('low', 0.1), ('high', 1.0))
     ]
     found = fedjax_fair.verdict(*same)
-    assert 'fedprox (low) and fedprox (high) differ: fedprox.mu (0.1, 1.0).' in found.text
+    assert 'fedprox (low) and fedprox (high) differ: fedprox.mu (0.1, 1).' in found.text
     plain = fedjax_fair.verdict(make_run('a', **options), make_run('b', **options))
     assert 'a and b differ' not in plain.text and settings_of(plain) == {}
 
