@@ -7,7 +7,7 @@ import functools
 from collections.abc import Sequence
 
 from fedjax_fair.errors import UserError
-from fedjax_fair.results.comparison import compare_runs
+from fedjax_fair.results.comparison import average_of_run
 from fedjax_fair.results.runs import Run
 
 NOT_LEARNED, NOT_SHOWN = 'did not learn', 'may not have learned'
@@ -61,8 +61,8 @@ def interval_of_average(run: Run, kind: str) -> tuple[float, float] | None:
     """The 95 % interval of the AVG of a kind of model; None without predictions, or where all of them agree."""
     own = dataclasses.replace(run, summary=run.summary | {'headline': kind})
     try:
-        average = compare_runs([own]).analysis.outcomes['avg']
+        average = average_of_run(own)
     except UserError:
         return None
-    level, half = float(average.level.estimate[0]), float(average.level_half[0])
+    level, half = float(average.estimate[0]), float(average.half(0.95)[0])
     return (max(0.0, level - half), min(1.0, level + half)) if half > 0 else None

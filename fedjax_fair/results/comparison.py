@@ -16,8 +16,10 @@ from fedjax_fair.metrics.segmentation import of_images
 from fedjax_fair.options import not_one_of
 from fedjax_fair.results.prediction_file import RECORDS, Predictions, predictions
 from fedjax_fair.results.runs import Run
+from fedjax_fair.stats.inference import Errors, errors
 from fedjax_fair.stats.sample import Sample, joined, judge, make_sample
 from fedjax_fair.stats.scores import SCORES, Scored
+from fedjax_fair.stats.statistics import average
 
 METRICS = ('accuracy', 'balanced_accuracy', 'auc', *DICE, 'iou')
 DELTA = 0.01  # the smallest difference of interest, as a fraction: one point
@@ -65,21 +67,10 @@ def compare_runs(
         NotComparable: names the run that differs, and how.
     """
     labels = [run.label for run in runs]
-    data_seeds = _common_data_seeds(runs)
-    units = [[predictions_of(run, seed) for run in runs] for seed in data_seeds]
-    kept = units[0]
-    seeds, notes = _common_seeds(labels, kept)
-    samples = samples_of(kept, labels, metric)
-    if len(data_seeds) > 1:
-        parts = [samples, *(samples_of(one, labels, metric) for one in units[1:])]
-        named = not any(NUMBERED.fullmatch(name) for name in samples.clients.names)
-        everyone = joined([part.clients for part in parts], matched=named)
-        samples = Samples(joined([part.groups for part in parts]) if kept[0].groups else everyone, everyone)
-        own = f'the mean over its {len(seeds)} seeds' if len(seeds) > 1 else 'it has one'
-        notes.append(f'each of {len(data_seeds)} data seeds counts as one seed: {own}')
-        seeds = data_seeds
-    known = bool((kept[0].cluster >= 0).any())
-    over = 'groups' if kept[0].groups else 'clients'
+    samples, seeds, units, notes = _paired(runs, metric)
+    first = units[0][0]
+    known = bool((first.cluster >= 0).any())
+    over = 'groups' if first.groups else 'clients'
     analysis = stats.analyse_sample(samples.groups, margin)
     clients = analysis if samples.clients is samples.groups else stats.analyse_sample(samples.clients, margin)
     patients = len(np.unique(np.concatenate([_keys(one[0]) for one in units])))
@@ -90,11 +81,45 @@ def compare_runs(
     return Comparison(tuple(runs), baseline, margin, seeds, over, analysis, clients, patients, known, tuple(notes))
 
 
+def average_of_run(run: Run) -> Errors:
+    """The AVG of the headline models of one run with its errors: what :func:`compare_runs` says of it, and no more."""
+    sample = _paired([run]).samples.groups
+    values, gradient = average(sample)
+    return errors(sample.over_seeds(values), sample.pull(gradient), smooth=True)
+
+
 class Samples(NamedTuple):
     """The same scores by group and by client; one sample where there are no groups."""
 
     groups: Sample
     clients: Sample
+
+
+class _Paired(NamedTuple):
+    """Runs as one sample: their common ``seeds`` or data seeds, and their predictions, one list per data seed."""
+
+    samples: Samples
+    seeds: tuple[int, ...]
+    units: list[list[Predictions]]
+    notes: list[str]
+
+
+def _paired(runs: Sequence[Run], metric: str | None = None) -> _Paired:
+    labels = [run.label for run in runs]
+    data_seeds = _common_data_seeds(runs)
+    units = [[predictions_of(run, seed) for run in runs] for seed in data_seeds]
+    kept = units[0]
+    seeds, notes = _common_seeds(labels, kept)
+    samples = samples_of(kept, labels, metric)
+    if len(data_seeds) == 1:
+        return _Paired(samples, seeds, units, notes)
+    parts = [samples, *(samples_of(one, labels, metric) for one in units[1:])]
+    named = not any(NUMBERED.fullmatch(name) for name in samples.clients.names)
+    everyone = joined([part.clients for part in parts], matched=named)
+    samples = Samples(joined([part.groups for part in parts]) if kept[0].groups else everyone, everyone)
+    own = f'the mean over its {len(seeds)} seeds' if len(seeds) > 1 else 'it has one'
+    notes.append(f'each of {len(data_seeds)} data seeds counts as one seed: {own}')
+    return _Paired(samples, data_seeds, units, notes)
 
 
 def judged_by(records: Collection[str], label_axes: int) -> list[str]:

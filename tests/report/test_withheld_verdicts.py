@@ -8,7 +8,7 @@ from tables import table_of
 import fedjax_fair
 from fedjax_fair import report
 from fedjax_fair.report.frontier import in_words
-from fedjax_fair.results.chance import NOT_LEARNED, NOT_SHOWN, unlearned
+from fedjax_fair.results.chance import NOT_LEARNED, NOT_SHOWN, interval_of_average, unlearned
 from fedjax_fair.results.measures import TOO_FEW
 from fedjax_fair.viz.fairness import fairness_plane
 
@@ -113,6 +113,8 @@ def test_an_interval_that_reaches_down_to_chance_shows_no_learning(make_run):
     said = [line for line in report.remarks_of(runs) if 'is not shown to be above' in line]
     assert len(said) == 1 and said[0].startswith('lucky may not have learned: AVG ') and '% (95 % interval' in said[0]
     table = report.make_table(runs)
+    shown, own = cells(table, 'AVG')[1], interval_of_average(runs[1], 'global')
+    assert (100 * own[0], 100 * own[1]) == pytest.approx((shown.lo, shown.hi))  # that of the table
     assert not any(cell.dot for row in table.rows[1:2] for cell in row.cells) and cells(table, 'AVG')[0].dot
     assert cells(table, 'spread vs good')[1].word == 'undecided (may not have learned)'
     assert 'lucky: may not have learned: AVG ' in report.to_markdown(table)
