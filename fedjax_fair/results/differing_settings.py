@@ -10,7 +10,7 @@ from fedjax_fair.results.runs import Run
 
 OWN = ('recipe', 'scenario', 'seeds')  # what a verdict names anyway
 WITHOUT_EFFECT = (  # how a run is computed, watched and kept, and not what is trained
-    *('client_map', 'chunk', 'devices', 'conv', 'examples', 'rows', 'checkpoint_every', 'deterministic'),
+    *('client_map', 'chunk', 'devices', 'conv', 'examples', 'rows', 'remat', 'checkpoint_every', 'deterministic'),
     *('eval_batch_size', 'keep_predictions', 'adapt_every', 'plugins'),
 )
 DEFAULT = 'default'
