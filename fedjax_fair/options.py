@@ -37,6 +37,7 @@ from fedjax_fair.ranges import (  # noqa: F401 (factories take them from here)
 
 T = TypeVar('T')
 Factory = Callable[..., Any]
+F = TypeVar('F', bound=Factory)
 AUTO = 'auto'  # the word that leaves a choice to the program
 NEXT_PAIR = re.compile(r',(?=\s*(?:\w+\s*=|$))')
 LARGEST = 2**31 - 1  # of a whole number without a bound of its own: devices count in 32 bits
@@ -243,6 +244,26 @@ def _option(parameter: inspect.Parameter, hint: Any) -> Option:
     space = next((note for note in reversed(notes) if isinstance(note, Search)), None)
     others = tuple(note for note in notes if not isinstance(note, str | Range | Search))
     return Option(parameter.name, parameter.default, kind, help, range, choices, others, space)
+
+
+def check_values(options: Mapping[str, Option], values: Mapping[str, Any], label: Callable[[str], str] = str) -> None:
+    """Refuse values that the options of these names may not have; what is no option is passed over."""
+    for name, value in values.items():
+        if name in options:
+            options[name].check(value, label(name))
+
+
+def with_checked_ranges(function: F) -> F:
+    """The function with a check, before every call, of those arguments that declare a range."""
+    signature = inspect.signature(function)
+    options = {name: option for name, option in options_of(function).items() if option.range is not None}
+
+    @functools.wraps(function)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        check_values(options, signature.bind(*args, **kwargs).arguments)
+        return function(*args, **kwargs)
+
+    return typing.cast(F, checked)
 
 
 def _without_none(hint: Any) -> tuple[Any, tuple]:

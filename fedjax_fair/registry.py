@@ -11,12 +11,10 @@ import inspect
 import re
 import typing
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from fedjax_fair.errors import UserError
-from fedjax_fair.options import OPTION_TYPES, Factory, Option, not_one_of, options_of, resolve
-
-F = TypeVar('F', bound=Factory)
+from fedjax_fair.options import OPTION_TYPES, F, Factory, Option, check_values, not_one_of, options_of, resolve
 
 BUILT_IN = 'fedjax_fair'
 PLUGINS = 'fedjax_fair.plugins'
@@ -89,10 +87,7 @@ class Registry(MutableMapping[str, Factory]):
 
         @functools.wraps(factory)
         def careful(*args: Any, **kwargs: Any) -> Any:
-            given = signature.bind(*args, **kwargs).arguments
-            for option, value in given.items():
-                if option in options:
-                    options[option].check(value, f'{name}.{option}')
+            check_values(options, signature.bind(*args, **kwargs).arguments, lambda option: f'{name}.{option}')
             try:
                 return factory(*args, **kwargs)
             except (ValueError, TypeError) as error:

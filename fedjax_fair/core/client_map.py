@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -17,9 +17,11 @@ from fedjax_fair.core.ordered_map import LEAST_DEVICES, ordered_sum
 from fedjax_fair.core.platform import current, on_cpu
 from fedjax_fair.core.types import Array, PyTree
 from fedjax_fair.errors import UserError
-from fedjax_fair.options import AUTO, not_one_of
+from fedjax_fair.options import AUTO, at_least, check_values, not_one_of, options_of, with_checked_ranges
 
 AXIS = 'clients'
+Chunk = Annotated[int | None, 'clients that run at once on a device', at_least(1)]
+Devices = Annotated[int | None, 'devices to use; on CPU one per core by default', at_least(1)]
 
 
 class ClientMap(NamedTuple):
@@ -29,7 +31,7 @@ class ClientMap(NamedTuple):
     not depend on the devices (``chunk`` is 1), see :mod:`fedjax_fair.core.ordered_map`.
     """
 
-    chunk: int | None = None
+    chunk: Chunk = None
     mesh: Mesh | None = None
     ordered: int = 0
 
@@ -154,7 +156,8 @@ def _scan_sum(run: Callable, zero: PyTree, pieces: PyTree) -> tuple[PyTree, PyTr
     return jax.lax.scan(body, zero, pieces)
 
 
-def resolve(kind: str | ClientMap, *, devices: int | None = None, chunk: int | None = None) -> ClientMap:
+@with_checked_ranges
+def resolve(kind: str | ClientMap, *, devices: Devices = None, chunk: Chunk = None) -> ClientMap:
     """Turn the name of a client map into one.
 
     ``auto``: ``sharded`` where there are several devices (on CPU one host device per core), else ``vmap`` on an
@@ -164,13 +167,12 @@ def resolve(kind: str | ClientMap, *, devices: int | None = None, chunk: int | N
     compiled programs instead (:mod:`fedjax_fair.training.spread`).
     """
     if isinstance(kind, ClientMap):
+        check_values(options_of(ClientMap), {'chunk': kind.chunk})
         return kind
     if kind not in CLIENT_MAPS:
         raise UserError(f'`client_map`={kind!r} {not_one_of(kind, CLIENT_MAPS)}')
-    if chunk is not None and chunk < 1:
-        raise UserError(f'`chunk`={chunk} must be at least 1')
     available = len(current().devices)
-    if devices is not None and not 1 <= devices <= available:
+    if devices is not None and devices > available:
         raise UserError(f'`devices`={devices} is not between 1 and the {available} available')
     devices = devices or available
     if kind == AUTO:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -42,6 +42,7 @@ from fedjax_fair.core.types import (
     default_float,
 )
 from fedjax_fair.errors import UserError
+from fedjax_fair.options import at_least, with_checked_ranges
 
 
 def as_float(x: Array) -> Array:
@@ -49,6 +50,7 @@ def as_float(x: Array) -> Array:
     return x.astype(default_float()) / 255 if x.dtype == jnp.uint8 else x
 
 
+@with_checked_ranges
 def build(
     model: Model,
     task: Task,
@@ -57,13 +59,15 @@ def build(
     sizes: Sequence[int] | np.ndarray,
     example: Any,
     local: Local = Local(),
-    rounds: int = 1,
+    rounds: Annotated[int, 'rounds of federated training', at_least(1)] = 1,
     server_opt: optax.GradientTransformation | None = None,
     client_map: str | ClientMap = 'auto',
     preprocess: Callable[[Array], Array] = as_float,
     augment: Callable[[Array, Array], Array] | None = None,
     outliers: Outliers | None = None,
-    eval_batch_size: int = EVAL_BATCH_SIZE,
+    eval_batch_size: Annotated[
+        int, 'most examples of a test set that go through the network at once', at_least(1)
+    ] = EVAL_BATCH_SIZE,
 ) -> Algorithm:
     """Compose a model, a task and a list of methods into a federated algorithm.
 

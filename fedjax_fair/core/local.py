@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +15,7 @@ from fedjax_fair.core.client_map import shared_max, unless_finished
 from fedjax_fair.core.platform import on_cpu
 from fedjax_fair.core.types import Array, Batch, PyTree, default_float
 from fedjax_fair.errors import UserError
-from fedjax_fair.options import not_one_of
+from fedjax_fair.options import Decay, above, at_least, between, check_values, not_one_of, options_of, search
 
 if TYPE_CHECKING:
     from fedjax_fair.core.method import Context, Phase
@@ -38,12 +38,15 @@ class WarmUp(NamedTuple):
     Without ``per_step`` the factor of a round's first step holds for the whole round.
     """
 
-    steps: Any = 5.0
+    steps: Annotated[Array | float, above(0)] = 5.0
     per_step: bool = True
 
     def __call__(self, round: Any, epochs: int, step: Any = 0) -> Array:
         done = jnp.asarray(epochs * round + (step if self.per_step else 0), default_float())
         return jnp.minimum(1, done / self.steps)
+
+
+Schedule = Array | Callable[[Any], Any]  # a learning rate that is traced, or a function of the round
 
 
 class Local(NamedTuple):
@@ -52,21 +55,25 @@ class Local(NamedTuple):
     ``optimizer`` is a name in :data:`OPTIMIZERS` or a function ``lr -> optax.GradientTransformation``; ``lr`` a float
     or a function of the round. Weight decay is coupled L2 as in PyTorch, except for ``adamw``. ``keep_optimizer``
     carries each client's optimiser state from one participation to the next instead of starting afresh. ``warm_up`` is
-    a factor on ``lr``.
+    a factor on ``lr``. Numbers may be traced. Settings of a run take help texts and ranges from here.
     """
 
-    epochs: int = 1
-    batch_size: int = 32
-    lr: Any = 0.01
-    steps: int | None = None
-    optimizer: str | Callable[[Any], optax.GradientTransformation] = 'sgd'
-    momentum: Any = 0.0
-    weight_decay: Any = 0.0
-    b1: Any = 0.9
-    b2: Any = 0.999
-    clip_norm: float | None = None
-    keep_optimizer: bool = False
+    epochs: Annotated[int, 'passes over its data that a client makes per round', between(1, 10**6)] = 1
+    batch_size: Annotated[int, 'examples per local step', at_least(1)] = 32
+    lr: Annotated[float | Schedule, 'local learning rate', above(0), search(0.001, 1, log=True)] = 0.01
+    steps: Annotated[int | None, 'batches per round instead of epochs', between(1, 10**9)] = None
+    optimizer: Annotated[str | Callable[[Any], optax.GradientTransformation], 'optimiser of local training'] = 'sgd'
+    momentum: Annotated[Decay | Array, 'momentum of sgd and nesterov'] = 0.0
+    weight_decay: Annotated[float | Array, 'L2 weight decay (decoupled for adamw)', at_least(0)] = 0.0
+    b1: Annotated[Decay | Array, 'decay of mean gradients in adam and adamw'] = 0.9
+    b2: Annotated[Decay | Array, 'decay of mean squares in adam and adamw'] = 0.999
+    clip_norm: Annotated[float | None, 'largest norm of a local gradient', above(0)] = None
+    keep_optimizer: Annotated[bool, "carry each client's optimiser state to its next round"] = False
     warm_up: WarmUp | None = None
+
+
+LOCAL = options_of(Local)
+WARM_UP = options_of(WarmUp)
 
 
 def _is_on(value: Any) -> bool:
@@ -75,13 +82,12 @@ def _is_on(value: Any) -> bool:
 
 
 def checked_local(local: Local) -> Local:
-    """Raise a one-line error for contradictory settings."""
+    """Refuse values outside of their ranges and unknown optimisers; functions are taken on trust."""
+    check_values(LOCAL, {name: value for name, value in local._asdict().items() if not callable(value)})
+    if local.warm_up is not None:
+        check_values(WARM_UP, local.warm_up._asdict(), 'warm_up.{}'.format)
     if not callable(local.optimizer) and local.optimizer not in OPTIMIZERS:
-        raise UserError(f'`local_optimizer`={local.optimizer!r} {not_one_of(local.optimizer, OPTIMIZERS)}')
-    for name in ('epochs', 'batch_size', 'steps'):
-        value = getattr(local, name)
-        if value is not None and value < 1:
-            raise UserError(f'`{name}`={value} must be at least 1')
+        raise UserError(f'`optimizer`={local.optimizer!r} {not_one_of(local.optimizer, OPTIMIZERS)}')
     return local
 
 

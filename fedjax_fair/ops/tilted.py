@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from fedjax_fair.core.masking import masked_softmax
 from fedjax_fair.core.tree import weighted_sum
 from fedjax_fair.core.types import Array, PyTree
-from fedjax_fair.options import chosen
+from fedjax_fair.options import Count, above, chosen, with_checked_ranges
 
 SMALL = 0.5  # below which exponents are summed as differences from 1, which do not cancel
 
@@ -111,13 +111,14 @@ def _rates_of_roots(step_size: Array | float, pull: Array, far: Array) -> tuple[
 DISTANCES = {'sq': Distance(lambda square: square, _rates_of_squares), 'l2': Distance(_root, _rates_of_roots)}
 
 
+@with_checked_ranges
 def tilted_consensus(
     models: PyTree,
     start: PyTree,
     q: Array | float,
     *,
-    steps: int = 1,
-    step_size: Array | float = 0.5,
+    steps: Count = 1,
+    step_size: Annotated[Array | float, above(0)] = 0.5,
     distance: str = 'sq',
     weights: Array | None = None,
     mask: Array | None = None,

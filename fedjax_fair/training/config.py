@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from fedjax_fair import plugins, registry, results
-from fedjax_fair.core.client_map import CLIENT_MAPS
-from fedjax_fair.core.local import OPTIMIZERS, Local
-from fedjax_fair.core.spec import EVAL_BATCH_SIZE
+from fedjax_fair.core import build
+from fedjax_fair.core.client_map import CLIENT_MAPS, resolve
+from fedjax_fair.core.local import LOCAL, OPTIMIZERS
 from fedjax_fair.data import data_options
 from fedjax_fair.data.declarations import given
 from fedjax_fair.data.outliers import OUTLIERS
@@ -23,11 +23,11 @@ from fedjax_fair.metrics.segmentation import LOSSES, SCORES
 from fedjax_fair.models import NORMS, PRECISIONS
 from fedjax_fair.models.conv import CONVS
 from fedjax_fair.models.factory import check_options
-from fedjax_fair.options import AUTO, Option, Range, Search, above, at_least, between, pairs, search
+from fedjax_fair.options import AUTO, Option, Range, Search, above, at_least, between, options_of, pairs
 from fedjax_fair.training.storage import Place
 
 Allowed = Range | Iterable[str] | Callable[[], Iterable[str]]  # numbers, or names: fixed ones, or those registered now
-ADAM = Local()  # its numbers by default
+BUILD, CLIENTS = options_of(build), options_of(resolve)
 STORES = (AUTO, *(place.value for place in Place))
 
 
@@ -74,6 +74,13 @@ def setting(
     return dataclasses.field(default=default, metadata=metadata)
 
 
+def setting_of(option: Option, group: str = 'run', **changes: Any) -> Any:
+    """A field of :class:`Config` that is declared where it is used, as an option there; ``changes`` are our own."""
+    option = option._replace(**changes)
+    allowed = option.choices or option.range
+    return setting(option.default, option.help, allowed, group, tuned=option.search)
+
+
 @dataclasses.dataclass(frozen=True)
 class Config:
     """What is run. Two runs with equal configs (and versions, and devices) give equal numbers, bit for bit.
@@ -95,9 +102,9 @@ class Config:
     pretrained: str = setting('', 'PyTorch weights to start from (.safetensors or .npz); none: random weights')
     loss: str | None = setting(None, 'loss of segmentation', LOSSES)
     score: str | None = setting(None, 'score of segmentation, by default the Dice of the foreground', tuple(SCORES))
-    rounds: int = setting(30, 'rounds of federated training', at_least(1))
+    rounds: int = setting_of(BUILD['rounds'], default=30)
     seeds: tuple[int, ...] = setting((0,), 'seeds of initialisation, batch order and client sampling')
-    data_seed: int = setting(DATA_SEED.default, DATA_SEED.help, DATA_SEED.range)
+    data_seed: int = setting_of(DATA_SEED)
     plugins: tuple[str, ...] = setting(
         (), 'Python file or module that registers recipes, models or data; repeatable', written=AS_PLUGINS
     )
@@ -106,18 +113,18 @@ class Config:
         False, 'one client at a time on a device, sums in a fixed order: the same bytes on any number of CPU devices'
     )
     # local training
-    local_epochs: int = setting(2, 'passes over its data that a client makes per round', between(1, 10**6), 'local')
-    local_steps: int | None = setting(None, 'batches per round instead of epochs', between(1, 10**9), 'local')
-    batch_size: int = setting(16, 'examples per local step', at_least(1), 'local')
-    lr: float = setting(0.1, 'local learning rate', above(0), 'local', tuned=search(0.001, 1, log=True))
+    local_epochs: int = setting_of(LOCAL['epochs'], 'local', default=2)
+    local_steps: int | None = setting_of(LOCAL['steps'], 'local')
+    batch_size: int = setting_of(LOCAL['batch_size'], 'local', default=16)
+    lr: float = setting_of(LOCAL['lr'], 'local', default=0.1)
     lr_decay: float = setting(1.0, 'factor on the learning rate after every round', above(0), 'local')
-    local_optimizer: str = setting('sgd', 'optimiser of local training', OPTIMIZERS, 'local')
-    momentum: float = setting(0.0, 'momentum of sgd and nesterov', Range(0, 1, below=True), 'local')
-    adam_b1: float = setting(ADAM.b1, 'decay of mean gradients in adam and adamw', Range(0, 1, below=True), 'local')
-    adam_b2: float = setting(ADAM.b2, 'decay of mean squares in adam and adamw', Range(0, 1, below=True), 'local')
-    weight_decay: float = setting(0.0, 'L2 weight decay (decoupled for adamw)', at_least(0), 'local')
-    clip_norm: float | None = setting(None, 'largest norm of a local gradient', above(0), 'local')
-    keep_optimizer: bool = setting(False, "carry each client's optimiser state to its next round", group='local')
+    local_optimizer: str = setting_of(LOCAL['optimizer'], 'local', choices=tuple(OPTIMIZERS))
+    momentum: float = setting_of(LOCAL['momentum'], 'local')
+    adam_b1: float = setting_of(LOCAL['b1'], 'local')
+    adam_b2: float = setting_of(LOCAL['b2'], 'local')
+    weight_decay: float = setting_of(LOCAL['weight_decay'], 'local')
+    clip_norm: float | None = setting_of(LOCAL['clip_norm'], 'local')
+    keep_optimizer: bool = setting_of(LOCAL['keep_optimizer'], 'local')
     augment: str = setting('', lambda: f'random {", ".join(registry.augmentations)}, joined by +', group='local')
     outliers: str = setting('', 'how training examples are spoiled, anew in every round', OUTLIERS, 'local')
     outlier_share: float | None = setting(
@@ -149,9 +156,7 @@ class Config:
     validation: float = setting(
         0.0, "share of each client's training examples to validate on", Range(0, 1, below=True), 'evaluation'
     )
-    eval_batch_size: int = setting(
-        EVAL_BATCH_SIZE, 'most examples of a test set that go through the network at once', at_least(1), 'evaluation'
-    )
+    eval_batch_size: int = setting_of(BUILD['eval_batch_size'], 'evaluation')
     keep_predictions: bool = setting(
         True, 'keep what every test example got, for intervals and verdicts', group='evaluation'
     )
@@ -161,8 +166,8 @@ class Config:
     hyper: Mapping[str, Any] = setting({}, 'options of methods, such as fedprox.mu', written=AS_PARTS)
     # how it is computed
     client_map: str = setting(AUTO, 'how clients run in parallel', CLIENT_MAPS, 'compute')
-    chunk: int | None = setting(None, 'clients that run at once on a device', at_least(1), 'compute')
-    devices: int | None = setting(None, 'devices to use; on CPU one per core by default', at_least(1), 'compute')
+    chunk: int | None = setting_of(CLIENTS['chunk'], 'compute')
+    devices: int | None = setting_of(CLIENTS['devices'], 'compute')
     conv: str = setting(
         AUTO,
         'how convolutions are computed: auto goes by platform and shape, exact is XLA',

@@ -13,10 +13,12 @@ from fedjax_fair.core import local as training
 from fedjax_fair.core.client_map import ClientMap
 from fedjax_fair.core.types import Phase
 from fedjax_fair.data.federation import cohort_of
+from fedjax_fair.errors import UserError
 from fedjax_fair.metrics import classification
 from fedjax_fair.models import from_linen
 from fedjax_fair.models.norm import BatchNorm
 from fedjax_fair.testing import tiny_federation, tiny_mlp
+from fedjax_fair.training.config import setting_options
 
 MODEL, TASK, KEY = tiny_mlp(batch_norm=True), classification(3), jax.random.key(1)
 
@@ -205,3 +207,54 @@ def test_impossible_settings_are_refused(bad):
     name, value = next(iter(bad.items()))
     with pytest.raises(ValueError, match=f'{name}={value} must be at least 1'):
         make(Local(**bad))
+
+
+@pytest.mark.parametrize(
+    ('local', 'told'),
+    [
+        ({'lr': -1.0}, 'lr=-1.0 must be above 0'),
+        ({'lr': float('nan')}, 'lr=nan must be a finite number'),
+        ({'lr': '0.1'}, "lr='0.1': expected a number such as 0.01"),
+        ({'lr': np.float32(-1)}, 'lr=-1.0 must be above 0'),
+        ({'momentum': 2.0}, 'momentum=2.0 must be at least 0 and below 1'),
+        ({'weight_decay': -0.1}, 'weight_decay=-0.1 must be at least 0'),
+        ({'clip_norm': 0.0}, 'clip_norm=0.0 must be above 0'),
+        ({'steps': 0}, 'steps=0 must be at least 1 and at most 1000000000'),
+        ({'batch_size': 2.5}, 'batch_size=2.5: expected a whole number such as 32'),
+        ({'warm_up': training.WarmUp(0)}, 'warm_up.steps=0 must be above 0'),
+    ],
+)
+def test_numbers_of_local_training_outside_of_their_ranges(local, told):
+    with pytest.raises(UserError) as error:
+        make(Local(**local))
+    assert str(error.value) == told
+
+
+@pytest.mark.parametrize(
+    ('around', 'told'),
+    [
+        ({'rounds': 0}, 'rounds=0 must be at least 1'),
+        ({'rounds': 1.5}, 'rounds=1.5: expected a whole number such as 1'),
+        ({'eval_batch_size': 0}, 'eval_batch_size=0 must be at least 1'),
+        ({'client_map': ClientMap(0)}, 'chunk=0 must be at least 1'),
+    ],
+)
+def test_numbers_of_build_outside_of_their_ranges(around, told):
+    with pytest.raises(UserError) as error:
+        make(Local(), **around)
+    assert str(error.value) == told
+
+
+def test_traced_numbers_and_functions_are_taken_on_trust():
+    def lowered(lr):
+        return make(Local(lr=lr, momentum=lr, warm_up=training.WarmUp(lr))).init(jax.random.key(0)).round
+
+    assert jax.eval_shape(lowered, -1.0).shape == ()
+    assert make(Local(lr=lambda round: -1.0, optimizer=optax.sgd)).run.lr(0) == -1
+
+
+def test_settings_of_a_run_have_the_ranges_of_local_training():
+    options, own = setting_options(), training.LOCAL
+    for name in ('batch_size', 'lr', 'momentum', 'weight_decay', 'clip_norm', 'keep_optimizer'):
+        assert (options[name].range, options[name].help) == (own[name].range, own[name].help)
+    assert options['adam_b2'].range == own['b2'].range and options['lr'].search == own['lr'].search

@@ -171,7 +171,7 @@ def test_rule_7_other_build_errors():
         make_methods('fedavg+fedprx')
     with pytest.raises(ValueError, match="client_map='spread' is not one of auto, vmap, chunked, sharded"):
         make([], client_map='spread')
-    with pytest.raises(ValueError, match="local_optimizer='lion' is not one of sgd"):
+    with pytest.raises(ValueError, match=r"^optimizer='lion' is not one of sgd"):
         make([], local=Local(optimizer='lion'))
 
 

@@ -129,3 +129,7 @@ def test_a_model_at_distance_zero_does_not_pull_and_an_unknown_distance_is_refus
     np.testing.assert_allclose(found, [1 + 0.25 * 0.6, 1 + 0.25 * 0.8], rtol=1e-6)
     with pytest.raises(ValueError, match="distance='l1' is not one of 'sq', 'l2'"):
         tilted_consensus(models, models[0], 0.0, distance='l1')
+    with pytest.raises(ValueError, match=r'^steps=-1 must be at least 1$'):
+        tilted_consensus(models, models[0], 0.0, steps=-1)
+    with pytest.raises(ValueError, match=r'^step_size=0.0 must be above 0$'):
+        tilted_consensus(models, models[0], 0.0, step_size=0.0)
