@@ -17,7 +17,7 @@ import typing
 from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
-from fedjax_fair.errors import UserError
+from fedjax_fair.errors import UserError, shown
 from fedjax_fair.ranges import (  # noqa: F401 (factories take them from here)
     AnyNumber,
     Count,
@@ -83,7 +83,7 @@ class Option(NamedTuple):
             return parser(text)
         except ValueError:
             quoted = _quoted(label or self.name)
-            raise UserError(f'{quoted}={text}: expected {_EXPECTED[self.kind]}{self._example()}') from None
+            raise UserError(f'{quoted}={shown(text)}: expected {_EXPECTED[self.kind]}{self._example()}') from None
 
     def check(self, value: Any, label: str | None = None) -> Any:
         """The value, after refusing one that is not allowed; a traced number cannot be looked at."""
@@ -160,7 +160,7 @@ def _quoted(label: str) -> str:
 
 
 def _shown(value: Any) -> str:
-    return ','.join(map(str, value)) if isinstance(value, tuple | list) else str(value)
+    return shown(','.join(map(str, value)) if isinstance(value, tuple | list) else value)
 
 
 def _flag(text: str) -> bool:
@@ -314,7 +314,7 @@ def pairs(label: str, text: str | None) -> dict[str, str]:
     for pair in filter(str.strip, NEXT_PAIR.split(text or '')):
         name, equals, value = (part.strip() for part in pair.partition('='))
         if not equals or not name or not value or name in options:
-            raise UserError(f'`{label}`={text} must be written name=value,name=value with different names')
+            raise UserError(f'`{label}`={shown(text)} must be written name=value,name=value with different names')
         options[name] = value
     return options
 

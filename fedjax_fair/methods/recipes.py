@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fedjax_fair.core.method import Method
-from fedjax_fair.errors import UserError
+from fedjax_fair.errors import UserError, shown
 from fedjax_fair.options import resolve
 from fedjax_fair.registry import recipes
 
@@ -63,7 +63,9 @@ def resolve_hyper(recipe: str, hyper: Mapping[str, Any]) -> dict[str, dict[str, 
     for name, value in hyper.items():
         part = name.partition('.')[0]
         if part not in entries:
-            raise UserError(f'`{name}`={value}: {part!r} is not a part of recipe {recipe!r} ({", ".join(parts)})')
+            raise UserError(
+                f'`{name}`={shown(value)}: {part!r} is not a part of recipe {recipe!r} ({", ".join(parts)})'
+            )
     return {
         part: resolve(
             part,
