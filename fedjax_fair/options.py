@@ -289,8 +289,17 @@ def not_one_of(value: Any, known: Iterable[Any], shown: Callable[[Any], str] = s
     "is not one of fedavg, fedprox; did you mean 'fedprox'?"
     """
     known = list(known)
+    return f'is not one of {", ".join(map(shown, known))}{did_you_mean(value, known)}'
+
+
+def did_you_mean(value: Any, known: Iterable[Any]) -> str:
+    """What was probably meant, as the end of a message; nothing where no known name is like the value.
+
+    >>> did_you_mean('fedprx', ['fedavg', 'fedprox']), did_you_mean('moon', ['fedavg', 'fedprox'])
+    ("; did you mean 'fedprox'?", '')
+    """
     close = difflib.get_close_matches(str(value), map(str, known), 1)
-    return f'is not one of {", ".join(map(shown, known))}' + (f'; did you mean {close[0]!r}?' if close else '')
+    return f'; did you mean {close[0]!r}?' if close else ''
 
 
 def chosen(label: str, word: str, meanings: Mapping[str, T]) -> T:
@@ -338,8 +347,7 @@ def resolve(
     for name, value in given.items():
         if name not in options:
             known = f'has no {noun} {name!r}; it has: {", ".join(options) or "none"}'
-            close = difflib.get_close_matches(name, options, 1)
-            hint = f'; did you mean {close[0]!r}?' if close else ''
+            hint = did_you_mean(name, options)
             raise UserError(f'{_quoted(label(name))}={_shown(value)}: {owner} {known}{hint}')
         read = options[name].parse if isinstance(value, str) else options[name].check
         values[name] = read(value, label(name))

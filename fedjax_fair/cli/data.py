@@ -15,9 +15,8 @@ from fedjax_fair.cli import settings
 from fedjax_fair.cli.data_download import DATA_DIR, prepare
 from fedjax_fair.cli.data_overview import PARTITION_OUT, PATH, SHEET, inspect, partition, reading, splitting
 from fedjax_fair.cli.help import asks_for_help, help_line
-from fedjax_fair.cli.mistakes import fail
 from fedjax_fair.errors import UserError
-from fedjax_fair.options import Option
+from fedjax_fair.options import Option, not_one_of
 
 
 class Subcommand(NamedTuple):
@@ -57,7 +56,7 @@ def data(given: Sequence[str]) -> int:
         return 0 if given else 2
     name, *rest = given
     if name not in SUBCOMMANDS:
-        fail(f'unknown command {f"data {name}"!r}; choose one of {", ".join(f"data {known}" for known in SUBCOMMANDS)}')
+        raise UserError(f'command of data {name!r} {not_one_of(name, SUBCOMMANDS)}')
     subcommand = SUBCOMMANDS[name]
     words = settings.expanded([*itertools.filterfalse(asks_for_help, rest)])
     settings.load_plugins(words)

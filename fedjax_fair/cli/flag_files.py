@@ -10,6 +10,7 @@ from typing import Any
 from fedjax_fair import plugins
 from fedjax_fair.errors import UserError
 from fedjax_fair.foreign import json_of, text_of
+from fedjax_fair.options import not_one_of
 from fedjax_fair.results import FACTS, with_former_score
 from fedjax_fair.training.config import BARE_NAMES, NAMES, nested, text_of_options
 
@@ -45,7 +46,7 @@ def _json_words(folder: pathlib.Path, values: Any, where: str, others: Collectio
         raise UserError(f'{where}: {error.message}') from None
     for name in values:
         if name not in NAMES:
-            raise UserError(f'{where}: unknown setting {name!r}; known: {", ".join(NAMES)}')
+            raise UserError(f'{where}: setting {name!r} {not_one_of(name, NAMES)}')
     specs = [plugins.located(spec, folder) for spec in values.pop('plugins', [])]
     data, hyper = values.pop('data', {}), values.pop('hyper', {})
     _check_names(data, hyper, where, others)

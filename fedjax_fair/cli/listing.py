@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from typing import Any
 
 from fedjax_fair.cli.catalogue import Item, catalogue, find
 from fedjax_fair.errors import UserError
-from fedjax_fair.options import Option
+from fedjax_fair.options import Option, did_you_mean
 from fedjax_fair.registry import BUILT_IN
 from fedjax_fair.training.config import setting_options
 
@@ -76,9 +75,7 @@ def explained(name: str) -> str:
     matches = find(name.partition(':')[0])
     if not matches:
         known = [one for names in catalogue().values() for one in names]
-        close = difflib.get_close_matches(name, known, 1)
-        hint = f'; did you mean {close[0]!r}?' if close else ''
-        raise UserError(f'nothing is called {name!r}{hint} (`fedjax-fair list` shows all names)')
+        raise UserError(f'nothing is called {name!r} (`fedjax-fair list` shows all names){did_you_mean(name, known)}')
     return '\n\n'.join(_explanation(title, item) for title, item in matches.items())
 
 

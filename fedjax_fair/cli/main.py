@@ -21,7 +21,7 @@ from fedjax_fair.cli.help import asks_for_help, help_text
 from fedjax_fair.cli.mistakes import fail, one_line, reader_may_leave
 from fedjax_fair.errors import UserError
 from fedjax_fair.interruption import exit_code, of_program
-from fedjax_fair.options import Option
+from fedjax_fair.options import Option, not_one_of
 from fedjax_fair.results import holds_run, point_name
 from fedjax_fair.training import Config, Interrupted, run_data_seeds, use_compilation_cache, use_host_devices
 from fedjax_fair.training import compare as run_all
@@ -138,7 +138,7 @@ def console() -> None:
             with guarded(flags.FlagValues()):
                 sys.exit(data.data(words[1:]))
         if words[0] not in COMMANDS:
-            fail(f'unknown command {words[0]!r}; choose one of {", ".join((*COMMANDS, "data"))}')
+            fail(f'command {words[0]!r} {not_one_of(words[0], (*COMMANDS, "data"))}')
         binary(words[0], words[1:])
 
 

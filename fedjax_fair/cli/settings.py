@@ -15,7 +15,7 @@ from fedjax_fair import plugins
 from fedjax_fair.cli.flag_files import config_words
 from fedjax_fair.errors import UserError
 from fedjax_fair.foreign import is_writable_text
-from fedjax_fair.options import Option, above, number, options_of
+from fedjax_fair.options import Option, above, did_you_mean, number, options_of
 from fedjax_fair.planning import KINDS
 from fedjax_fair.results.comparison import METRICS
 from fedjax_fair.results.findings import MARGIN
@@ -232,7 +232,9 @@ def parse(words: Sequence[str], values: flags.FlagValues, command: str = 'run') 
 
 def parsed(words: Sequence[str], values: flags.FlagValues) -> list[str]:
     """Parse flags into ``values``; returns the words that are no flags. Anything wrong is a UserError."""
-    for word, following in itertools.pairwise([*words, DASHES]):
+    for word, following in itertools.pairwise([*itertools.takewhile(lambda word: word != DASHES, words), DASHES]):
+        if is_flag(word):
+            _check_known(word.removeprefix(DASHES).partition('=')[0], values)
         name = word.removeprefix(DASHES)
         if is_flag(word) and name in values and not values[name].boolean and is_flag(following):
             raise UserError(f'`{name}` needs a value: write {word}=VALUE')
@@ -243,6 +245,13 @@ def parsed(words: Sequence[str], values: flags.FlagValues) -> list[str]:
         return values(['fedjax-fair', *words])[1:]
     except (flags.Error, ValueError) as error:
         raise UserError(' '.join(str(error).split())) from None
+
+
+def _check_known(name: str, values: flags.FlagValues) -> None:
+    """Refuse the name of a flag that there is not; a flag that is on or off has a second name that begins with no."""
+    negated = name.removeprefix('no')
+    if name not in values and not (name != negated and negated in values and values[negated].boolean):
+        raise UserError(f'unknown flag {DASHES}{name}; --help shows all flags{did_you_mean(name, values)}')
 
 
 def config_of(values: flags.FlagValues, hyper: dict[str, str], recipe: str | None = None) -> Config:

@@ -23,7 +23,7 @@ from fedjax_fair.metrics.segmentation import LOSSES, SCORES
 from fedjax_fair.models import NORMS, PRECISIONS
 from fedjax_fair.models.conv import CONVS
 from fedjax_fair.models.factory import check_options
-from fedjax_fair.options import AUTO, Option, Range, Search, above, at_least, between, options_of, pairs
+from fedjax_fair.options import AUTO, Option, Range, Search, above, at_least, between, not_one_of, options_of, pairs
 from fedjax_fair.training.storage import Place
 
 Allowed = Range | Iterable[str] | Callable[[], Iterable[str]]  # numbers, or names: fixed ones, or those registered now
@@ -194,7 +194,7 @@ class Config:
         values = nested(values)
         unknown = sorted(set(values) - set(NAMES))
         if unknown:
-            raise UserError(f'unknown setting {unknown[0]!r}; known: {", ".join(NAMES)}')
+            raise UserError(f'setting {unknown[0]!r} {not_one_of(unknown[0], NAMES)}')
         return cls(**{name: _from_json(value) for name, value in values.items()})
 
     @classmethod

@@ -46,10 +46,12 @@ def test_data_is_a_command_of_the_usage(monkeypatch, capsys):
 @pytest.mark.parametrize(
     ('words', 'told'),
     [
-        (['nope'], "unknown command 'data nope'; choose one of data inspect, data partition"),
+        (['nope'], "command of data 'nope' is not one of inspect, partition, prepare"),
+        (['inspct'], "is not one of inspect, partition, prepare; did you mean 'inspect'?"),
+        (['inspect', 'npz:a.npz', '--sorce_options=a=b'], '--sorce_options; --help shows all flags; did you mean'),
         (['inspect'], 'data inspect needs one argument, '),
         (['inspect', 'npz:a.npz', 'npz:b.npz'], 'npz:a.npz npz:b.npz'),
-        (['inspect', 'npz:a.npz', '--lr=1'], "data inspect: Unknown command line flag 'lr'"),
+        (['inspect', 'npz:a.npz', '--lr=1'], 'data inspect: unknown flag --lr'),
         (['partition', 'gaussian_toy_1', '--num_clients=two'], '--num_clients=two'),
         (['partition', 'digits_common', '--alpha=0'], '--alpha=0.0 must be above 0'),
         (['partition', 'gaussian_toy_1', '--out=/'], '--out=/: nothing is written into the root of the file system'),

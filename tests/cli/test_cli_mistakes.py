@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from fedjax_fair.cli import main
 from fedjax_fair.cli.mistakes import one_line
 from fedjax_fair.core import client_map
 from fedjax_fair.data.samplers import cohort_size
@@ -60,7 +61,10 @@ RUN_MISTAKES = [
     (['--quiet=maybe'], '--quiet=maybe', 'must be true or false'),
     (['--noquiet=1'], '--noquiet=1', 'does not take an argument'),
     (['--client_map=vmap', '--chunk=3'], '--chunk=3', 'does not apply to --client_map=vmap'),
-    (['--lrr=1'], "'lrr'", 'Did you mean: lr'),
+    (['--lrr=1'], 'unknown flag --lrr; --help shows all flags', "did you mean 'lr'?"),
+    (['--trials=2'], 'unknown flag --trials', '--help shows all flags'),
+    (['--lrr', '0.1'], 'unknown flag --lrr', "did you mean 'lr'?"),
+    (['--nolr'], 'unknown flag --nolr', "did you mean 'lr'?"),
     (['--participation=0'], '--participation=0.0', 'above 0'),
     (['--participation=2'], '--participation=2.0', 'at most 1'),
     (['--dropout=1.5'], '--dropout=1.5', 'at most 1'),
@@ -250,7 +254,14 @@ def test_unknown_command_in_a_real_process():
     found = _fedjax_fair('train', '--lr=1')
     assert (found.returncode, found.stdout) == (2, '')
     commands = 'run, compare, sweep, tune, list, report, verdict, check-method, data'
-    assert found.stderr == f"fedjax-fair: error: unknown command 'train'; choose one of {commands}\n"
+    assert found.stderr == f"fedjax-fair: error: command 'train' is not one of {commands}\n"
+
+
+def test_the_command_that_was_meant(monkeypatch, capsys):
+    monkeypatch.setattr(sys, 'argv', ['fedjax-fair', 'comapre'])
+    with pytest.raises(SystemExit):
+        main.console()
+    assert capsys.readouterr().err.endswith("check-method, data; did you mean 'compare'?\n")
 
 
 def test_a_mistake_in_a_real_process(tmp_path):
