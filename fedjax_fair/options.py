@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 from fedjax_fair.errors import UserError, shown
+from fedjax_fair.parsing import PARSERS, number  # noqa: F401 (the tuner takes it from here)
 from fedjax_fair.ranges import (  # noqa: F401 (factories take them from here)
     AnyNumber,
     Count,
@@ -78,7 +79,7 @@ class Option(NamedTuple):
         """
         if not text and self.default is None:
             return None
-        parser = _PARSERS.get(self.kind, str)
+        parser = PARSERS.get(self.kind, str)
         try:
             return parser(text)
         except ValueError:
@@ -92,21 +93,21 @@ class Option(NamedTuple):
             raise UserError(f'{label}={value!r} {not_one_of(value, self.choices, repr)}')
         if value is not self.default and not _is_of_kind(value, self.kind):
             raise UserError(f'{label}={value!r}: expected {_EXPECTED[self.kind]}{self._example()}')
-        for number in map(_known, value if isinstance(value, tuple | list) else (value,)):
-            is_number = isinstance(number, numbers.Real) and not isinstance(number, bool)
-            if is_number and (wrong := self._wrong(number)):
+        for one in map(_known, value if isinstance(value, tuple | list) else (value,)):
+            is_number = isinstance(one, numbers.Real) and not isinstance(one, bool)
+            if is_number and (wrong := self._wrong(one)):
                 raise UserError(f'{label}={_shown(value)} {wrong}')
         return value
 
-    def _wrong(self, number: Any) -> str:
+    def _wrong(self, value: Any) -> str:
         """What is wrong with a number; nothing where it is allowed."""
-        if isinstance(number, float) and not math.isfinite(number):
+        if isinstance(value, float) and not math.isfinite(value):
             return 'must be a finite number'
-        if self.range is not None and number not in self.range:
+        if self.range is not None and value not in self.range:
             return f'must be {self.range}'
-        if self.kind is float and not fits_float32(number):
-            return f'is {"0" if abs(number) < 1 else "infinite"} in the 32 bits of float32'
-        return f'must be at most {LARGEST}' if number > LARGEST and self._is_count else ''
+        if self.kind is float and not fits_float32(value):
+            return f'is {"0" if abs(value) < 1 else "infinite"} in the 32 bits of float32'
+        return f'must be at most {LARGEST}' if value > LARGEST and self._is_count else ''
 
     @property
     def _is_count(self) -> bool:
@@ -163,43 +164,7 @@ def _shown(value: Any) -> str:
     return shown(','.join(map(str, value)) if isinstance(value, tuple | list) else value)
 
 
-def _flag(text: str) -> bool:
-    if text.lower() not in ('true', 'false'):
-        raise ValueError(text)
-    return text.lower() == 'true'
-
-
-def whole_number(text: str) -> int:
-    """The whole number that a user wrote; anything else is a ValueError."""
-    return int(_plain_digits(text))
-
-
-def number(text: str) -> float:
-    """The number that a user wrote; anything else is a ValueError."""
-    return float(_plain_digits(text))
-
-
-def _plain_digits(text: str) -> str:
-    """Python also reads 0_1, which is 1, and the digits of all scripts: here they are slips of the keyboard."""
-    if '_' in text or not text.isascii():
-        raise ValueError(text)
-    return text
-
-
-def _whole_numbers(text: str) -> tuple[int, ...]:
-    numbers = tuple(whole_number(part) for part in re.split('[x,]', text) if part)
-    if text and not numbers:  # separators alone
-        raise ValueError(text)
-    return numbers
-
-
-_PARSERS: dict[Any, Callable[[str], Any]] = {
-    bool: _flag,
-    int: whole_number,
-    float: number,
-    tuple[int, ...]: _whole_numbers,
-}
-OPTION_TYPES = (*_PARSERS, str, Any)  # Any: a value that only Python gives
+OPTION_TYPES = (*PARSERS, str, Any)  # Any: a value that only Python gives
 _EXPECTED = {
     bool: 'true or false',
     int: 'a whole number',

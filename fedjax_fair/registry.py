@@ -10,15 +10,14 @@ import importlib
 import inspect
 import re
 import typing
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping
+from typing import Any, NamedTuple, Protocol, overload
 
 from fedjax_fair.errors import UserError
 from fedjax_fair.options import OPTION_TYPES, F, Factory, Option, check_values, not_one_of, options_of, resolve
 
 BUILT_IN = 'fedjax_fair'
 PLUGINS = 'fedjax_fair.plugins'
-SETTINGS = 'fedjax_fair.training.config'  # the module that has the settings of a run
 TRACED = (
     'it looks at the value of a float option, which a sweep or check-method traces; '
     'declare its range in Annotated, and use jnp.where in place of if'
@@ -47,13 +46,10 @@ class Registry(MutableMapping[str, Factory]):
 
     origin: str | None = None  # the plug-in that is loaded now
 
-    def __init__(self, kind: str, *homes: str, beside_settings: bool = False):
-        """``homes`` are the modules that fill the registry; they are imported when somebody first looks into it.
-
-        ``beside_settings`` says that options are given under their bare names, as the settings of a run are.
-        """
+    def __init__(self, kind: str, *homes: str):
+        """``homes`` are the modules that fill the registry; they are imported when somebody first looks into it."""
         self.kind = kind
-        self._beside_settings = beside_settings
+        self._settings: frozenset[str] = frozenset()
         self._homes = list(homes)
         self._entries: dict[str, Entry] = {}
 
@@ -62,6 +58,12 @@ class Registry(MutableMapping[str, Factory]):
         while self._homes:
             importlib.import_module(self._homes.pop())
         return self._entries
+
+    @overload
+    def register(self, factory: F, /) -> F: ...
+
+    @overload
+    def register(self, *names: str, section: str = '', about: str = '', **notes: Any) -> Callable[[F], F]: ...
 
     def register(self, *names: Any, section: str = '', about: str = '', **notes: Any) -> Any:
         """Register a factory under its own name, or under the names given: ``@register`` or ``@register('a', 'b')``.
@@ -118,10 +120,19 @@ class Registry(MutableMapping[str, Factory]):
         first = ROLE.sub(r'\1', (inspect.getdoc(factory) or '').split('\n')[0]).replace('``', '')
         self._entries[name] = Entry(factory, about or first, options, origin, section, notes)
 
+    def beside_settings(self, names: Collection[str]) -> None:
+        """Options are given under their bare names beside the settings of a run, which have these names.
+
+        Whoever has the settings says so; what plug-ins have registered before is looked at again.
+        """
+        self._settings = frozenset(names)
+        for name, entry in self._entries.items():
+            if entry.origin != BUILT_IN:
+                self._refuse_names_of_settings(name, entry.options)
+
     def _refuse_names_of_settings(self, name: str, options: Mapping[str, Option]) -> None:
         """An option with the name of a setting could never be set: what is given would be the setting."""
-        settings = importlib.import_module(SETTINGS).BARE_NAMES if self._beside_settings else ()
-        for taken in (option for option in options if option in settings):
+        for taken in (option for option in options if option in self._settings):
             raise UserError(
                 f'{self.kind} {name}: its option `{taken}` has the name of the setting `{taken}` of a run; '
                 f'call it otherwise, such as {name}_{taken}'
@@ -189,25 +200,35 @@ recipes = Registry('recipe', 'fedjax_fair.diagnostics', 'fedjax_fair.methods')
 models = Registry('model', 'fedjax_fair.models')
 tasks = Registry('task', 'fedjax_fair.metrics')
 sources = Registry('source', 'fedjax_fair.data')
-scenarios = Registry('scenario', 'fedjax_fair.data', beside_settings=True)
-partitions = Registry('partition scheme', 'fedjax_fair.data', beside_settings=True)
+scenarios = Registry('scenario', 'fedjax_fair.data')
+partitions = Registry('partition scheme', 'fedjax_fair.data')
 augmentations = Registry('augmentation', 'fedjax_fair.data.augment')
 samplers = Registry('sampler', 'fedjax_fair.data.samplers')
 DIAGNOSTICS = 'diagnostics'
 
 
+class Decorator(Protocol):
+    """What registers a factory and gives it back, with its own type: ``@decorator`` or ``@decorator('name', ...)``."""
+
+    @overload
+    def __call__(self, factory: F, /) -> F: ...
+
+    @overload
+    def __call__(self, *names: str, about: str = '', **notes: Any) -> Callable[[F], F]: ...
+
+
 class Register(NamedTuple):
     """The public decorators: ``@register.recipe``, ``@register.model``, ..."""
 
-    recipe: Callable[..., Any] = recipes.register
-    diagnostic: Callable[..., Any] = functools.partial(recipes.register, section=DIAGNOSTICS)
-    model: Callable[..., Any] = models.register
-    task: Callable[..., Any] = tasks.register
-    source: Callable[..., Any] = sources.register
-    scenario: Callable[..., Any] = scenarios.register
-    partition: Callable[..., Any] = partitions.register
-    augmentation: Callable[..., Any] = augmentations.register
-    sampler: Callable[..., Any] = samplers.register
+    recipe: Decorator = recipes.register
+    diagnostic: Decorator = functools.partial(recipes.register, section=DIAGNOSTICS)
+    model: Decorator = models.register
+    task: Decorator = tasks.register
+    source: Decorator = sources.register
+    scenario: Decorator = scenarios.register
+    partition: Decorator = partitions.register
+    augmentation: Decorator = augmentations.register
+    sampler: Decorator = samplers.register
 
 
 register = Register()

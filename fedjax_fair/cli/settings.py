@@ -15,7 +15,8 @@ from fedjax_fair import plugins
 from fedjax_fair.cli.flag_files import config_words
 from fedjax_fair.errors import UserError
 from fedjax_fair.foreign import is_writable_text
-from fedjax_fair.options import Option, above, did_you_mean, number, options_of
+from fedjax_fair.options import Option, above, did_you_mean, options_of
+from fedjax_fair.parsing import number
 from fedjax_fair.planning import KINDS
 from fedjax_fair.results.comparison import METRICS
 from fedjax_fair.results.findings import MARGIN

@@ -12,7 +12,8 @@ import jax.numpy as jnp
 
 from fedjax_fair.core.types import Array, Model, Output, Variables
 from fedjax_fair.errors import UserError
-from fedjax_fair.options import fits_float32, number
+from fedjax_fair.parsing import number
+from fedjax_fair.ranges import fits_float32
 
 
 class Statistics(NamedTuple):

@@ -7,8 +7,8 @@ import json
 import os
 import types
 import typing
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from fedjax_fair import plugins, registry, results
 from fedjax_fair.core import build
@@ -23,19 +23,12 @@ from fedjax_fair.metrics.segmentation import LOSSES, SCORES
 from fedjax_fair.models import NORMS, PRECISIONS
 from fedjax_fair.models.conv import CONVS
 from fedjax_fair.models.factory import check_options
-from fedjax_fair.options import AUTO, Option, Range, Search, above, at_least, between, not_one_of, options_of, pairs
+from fedjax_fair.options import AUTO, Option, Range, above, at_least, between, not_one_of, options_of, pairs
+from fedjax_fair.training.setting import AS_PARTS, AS_PLUGINS, Written, setting, setting_of
 from fedjax_fair.training.storage import Place
 
-Allowed = Range | Iterable[str] | Callable[[], Iterable[str]]  # numbers, or names: fixed ones, or those registered now
 BUILD, CLIENTS = options_of(build), options_of(resolve)
 STORES = (AUTO, *(place.value for place in Place))
-
-
-class Written(NamedTuple):
-    """How a setting is written on the command line: the flags it has, and its value from theirs."""
-
-    flags: Callable[[Option], Iterable[Option]]
-    value: Callable[[Mapping[str, Any]], Any]
 
 
 def _data_flags(option: Option) -> Iterable[Option]:
@@ -43,42 +36,10 @@ def _data_flags(option: Option) -> Iterable[Option]:
     return (one._replace(default=None) for name, one in data_options().items() if name not in NAMES)
 
 
-AS_ONE_FLAG = Written(lambda option: [option], lambda given: next(iter(given.values())))
-AS_PARTS = Written(lambda option: [], dict)  # --part.key=value
 AS_TEXT = Written(
     lambda option: [option._replace(default='', kind=str)], lambda given: options_from_text(*given.values())
 )
 AS_OPTIONS = Written(_data_flags, lambda given: {name: value for name, value in given.items() if value is not None})
-AS_PLUGINS = Written(
-    lambda option: [option._replace(name='plugin')], lambda given: tuple(dict.fromkeys(*given.values()))
-)
-
-
-def setting(
-    default: Any,
-    help: str | Callable[[], str],
-    allowed: Allowed | None = None,
-    group: str = 'run',
-    written: Written = AS_ONE_FLAG,
-    tuned: Search | None = None,
-) -> Any:
-    """A field of :class:`Config`: its default, its help text, the values it may have and those that tuning tries.
-
-    ``written`` tells how it is given on the command line.
-    Help on what is registered is a function: plug-ins register later. Help need not name the values allowed.
-    A default of ``{}`` makes a mapping of options, which are declared by those who have them.
-    """
-    metadata = {'help': help, 'allowed': allowed, 'group': group, 'written': written, 'tuned': tuned}
-    if default == {}:
-        return dataclasses.field(default_factory=dict, metadata=metadata)
-    return dataclasses.field(default=default, metadata=metadata)
-
-
-def setting_of(option: Option, group: str = 'run', **changes: Any) -> Any:
-    """A field of :class:`Config` that is declared where it is used, as an option there; ``changes`` are our own."""
-    option = option._replace(**changes)
-    allowed = option.choices or option.range
-    return setting(option.default, option.help, allowed, group, tuned=option.search)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -270,6 +231,8 @@ class Config:
 
 NAMES = tuple(f.name for f in dataclasses.fields(Config))
 BARE_NAMES = frozenset(NAMES) - {DATA_SEED.name}  # of settings that no option of data may have; all share the seed
+for _registry in (registry.scenarios, registry.partitions):
+    _registry.beside_settings(BARE_NAMES)
 SEQUENCES = {f.name for f in dataclasses.fields(Config) if isinstance(f.default, tuple)}
 MAPPINGS = {f.name for f in dataclasses.fields(Config) if f.default_factory is dict}
 COMPUTE_OPTIONS = {f.name for f in dataclasses.fields(Config) if f.metadata['group'] == 'compute'}

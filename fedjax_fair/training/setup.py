@@ -24,7 +24,7 @@ from fedjax_fair.errors import UserError
 from fedjax_fair.methods import make_methods
 from fedjax_fair.metrics import make_task
 from fedjax_fair.models.pretrained import Start
-from fedjax_fair.options import whole_number
+from fedjax_fair.parsing import whole_number
 from fedjax_fair.training.checks import checked
 from fedjax_fair.training.config import Config
 from fedjax_fair.training.devices import available_devices, layout, maps_of, placement

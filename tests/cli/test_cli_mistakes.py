@@ -64,7 +64,7 @@ RUN_MISTAKES = [
     (['--lrr=1'], 'unknown flag --lrr; --help shows all flags', "did you mean 'lr'?"),
     (['--trials=2'], 'unknown flag --trials', '--help shows all flags'),
     (['--lrr', '0.1'], 'unknown flag --lrr', "did you mean 'lr'?"),
-    (['--nolr'], 'unknown flag --nolr', "did you mean 'lr'?"),
+    (['--nolr'], 'unknown flag --nolr', "did you mean 'norm'?"),
     (['--participation=0'], '--participation=0.0', 'above 0'),
     (['--participation=2'], '--participation=2.0', 'at most 1'),
     (['--dropout=1.5'], '--dropout=1.5', 'at most 1'),

@@ -23,7 +23,7 @@ from fedjax_fair.data.pool import Pool
 from fedjax_fair.data.sources import Arrays
 from fedjax_fair.errors import UserError
 from fedjax_fair.options import Option, at_least, between
-from fedjax_fair.registry import partitions, register
+from fedjax_fair.registry import Registry, partitions, register
 from fedjax_fair.training import Config, checked
 from fedjax_fair.training.config import BARE_NAMES
 
@@ -203,6 +203,16 @@ def test_an_option_with_the_name_of_a_setting_is_refused(kind, what):
 
         @getattr(register, kind)
         def steep(data_seed, lr: float = 7.0): ...
+
+
+def test_settings_that_are_told_later_are_refused_too():
+    own = Registry('scenario')
+
+    @own.register
+    def steep(data_seed, lr: float = 7.0): ...
+
+    with pytest.raises(UserError, match=r'^scenario steep: its option lr has the name of the setting lr of a run'):
+        own.beside_settings(['lr'])
 
 
 def test_no_option_of_data_has_the_name_of_a_setting():

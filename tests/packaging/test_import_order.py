@@ -1,6 +1,6 @@
 """The packages stand above each other: none imports one above it, and errors are recognised by their class.
 
-Two places import what is registered by the names of modules, when somebody asks: ``Registry`` and ``plugins``.
+Modules that are imported by a name are listed here, since no import statement shows them.
 """
 
 import ast
@@ -14,7 +14,7 @@ from fedjax_fair import cli
 
 ROOT = pathlib.Path(fedjax_fair.__file__).parent
 LAYERS = (
-    {'escaping', 'cache_folder', 'consoles', 'process_marks', 'ranges', 'sizes'},
+    {'escaping', 'cache_folder', 'consoles', 'process_marks', 'parsing', 'ranges', 'sizes'},
     {'errors'},
     {'options', 'foreign', 'publishing', 'interruption'},
     {'registry', 'stats'},
@@ -32,7 +32,15 @@ LAYERS = (
 LEVEL = {package: level for level, packages in enumerate(LAYERS) for package in packages}
 FLAG = re.compile(r'(?<![\w-])--[a-z]')
 NO_OPTIONS = ('tfds_store.py', 'page.py', 'facts.py')  # a command to type, a style sheet, a call of git
-FILES = sorted(path for path in ROOT.rglob('*.py') if path != ROOT / '__init__.py')
+BY_NAME = {  # the file, and what it imports by a name when somebody asks
+    '__init__.py': ["f'{__name__}.{_HOME_OF[name]}'", "f'{__name__}.{name}'"],
+    'plugins.py': ["f'fedjax_fair.{package}'", 'name'],  # what comes with the package; a plug-in
+    'registry.py': ['self._homes.pop()', 'PLUGINS'],  # modules that fill registries; what loads installed plug-ins
+    'methods/__init__.py': ["f'{__name__}.{name}'"],  # its own modules
+    'data/sources/medical.py': ['name'],  # an optional library
+}
+IMPORTERS = ('import_module', '__import__')
+MODULES = sorted(path for path in ROOT.rglob('*.py') if path != ROOT / '__init__.py')
 
 
 def package_of(path):
@@ -58,9 +66,18 @@ def imported(path):
 
 @pytest.mark.parametrize('package', sorted(LEVEL))
 def test_no_package_imports_one_above_or_beside_it(package):
-    for path in (path for path in FILES if package_of(path) == package):
+    for path in (path for path in MODULES if package_of(path) == package):
         for other in set(imported(path)) - {package}:
             assert LEVEL[other] < LEVEL[package], f'{path.relative_to(ROOT)} imports {other}'
+
+
+def test_no_other_module_is_imported_by_a_name():
+    found = {}
+    for path in (*MODULES, ROOT / '__init__.py'):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition('.')[2] in IMPORTERS:
+                found.setdefault(str(path.relative_to(ROOT)), []).append(ast.unparse(node.args[0]))
+    assert found == BY_NAME
 
 
 def test_programs_use_what_the_command_line_makes_public():
@@ -72,12 +89,12 @@ def test_programs_use_what_the_command_line_makes_public():
 
 
 def test_every_package_has_a_layer():
-    assert {package_of(path) for path in FILES} == set(LEVEL)
+    assert {package_of(path) for path in MODULES} == set(LEVEL)
 
 
 @pytest.mark.parametrize('word', ['RAISE_VARARGS', 'dict(locals())', "startswith('--')", 'jnp.zeros(0).dtype'])
 def test_no_file_has_words_of_workarounds(word):
-    with_word = [str(path.relative_to(ROOT)) for path in FILES if word in path.read_text()]
+    with_word = [str(path.relative_to(ROOT)) for path in MODULES if word in path.read_text()]
     assert not with_word
 
 
@@ -89,7 +106,7 @@ def test_no_two_test_files_share_a_name():
 
 def test_every_hook_is_annotated():
     """Mypy does not look into a lambda whose type is a Protocol, so that a hook is a function with annotations."""
-    for path in (path for path in FILES if package_of(path) in ('methods', 'diagnostics')):
+    for path in (path for path in MODULES if package_of(path) in ('methods', 'diagnostics')):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and ast.unparse(node.func) == 'Method':
                 hooks = [n for keyword in node.keywords for n in (keyword.value, getattr(keyword.value, 'body', None))]
@@ -101,7 +118,7 @@ def test_every_hook_is_annotated():
 
 def test_messages_of_the_library_name_options_without_dashes():
     """The command line adds the dashes; its own files may write them."""
-    for path in (path for path in FILES if package_of(path) != 'cli'):
+    for path in (path for path in MODULES if package_of(path) != 'cli'):
         tree = ast.parse(path.read_text())
         documentation = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
         for node in ast.walk(tree):
