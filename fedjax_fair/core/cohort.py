@@ -44,7 +44,7 @@ class Own(NamedTuple):
     """
 
     id: Array
-    index: Array  # type: ignore[assignment]  # nobody asks a tuple for its index
+    indices: Array
     ex_mask: Array
     n: Array
     steps: Array
@@ -90,7 +90,7 @@ def inputs(spec: Spec, state: FedState, arranged: Arranged, key: Array) -> tuple
 def context(spec: Spec, shared: Shared, own: Own) -> Context:
     """The context of one client in training. Randomness belongs to the client, never to its slot."""
     key = jax.random.fold_in(shared.key, own.id)
-    data = ClientData(shared.x, shared.y, own.index, own.ex_mask, own.n)
+    data = ClientData(shared.x, shared.y, own.indices, own.ex_mask, own.n)
     data = spec.with_outliers(data, key, own.id, own.seen)
     return Context(
         spec, shared.round, own.id, key, shared.servers, own.rows, shared.variables, data=data, steps=own.steps

@@ -169,10 +169,9 @@ class Context:
     ``server``, ``row`` and ``probe`` are the entries of the hook's own method; ``variables`` is the model after
     download; ``measured`` has the shared measurements; ``steps`` is this round's number of optimisation steps. ``run``
     has facts about the run, ``round`` is the number of the round, ``id`` that of the client, ``key`` its random key and
-    ``data`` its training set.
-    ``train`` is False while evaluating; in training ``mask`` marks the real examples of the step's batch. ``loss``,
-    ``loss_and_gradient``, ``balanced_accuracy`` and ``features`` run over the client's whole training set in evaluation
-    mode.
+    ``data`` its training set. ``train`` is False while evaluating; in training ``mask`` marks the real examples of the
+    step's batch. ``loss``, ``loss_and_gradient``, ``balanced_accuracy`` and ``features`` run over the client's whole
+    training set in evaluation mode.
     """
 
     spec: Spec
@@ -334,6 +333,10 @@ class View:
     def scatter(self, table: PyTree, rows: PyTree) -> PyTree:
         """Tables ``[num_clients, ...]`` with the rows ``[C, ...]`` of the clients that take part put in place."""
         return tree.put_rows(table, self.places, rows)
+
+    def gather(self, table: PyTree) -> PyTree:
+        """Rows ``[C, ...]`` of tables ``[num_clients, ...]``; those of clients that do not take part mean nothing."""
+        return tree.take_rows(table, self.ids)
 
     def shares(self, values: Array | None = None) -> Array:
         """``values[C]`` (the numbers of examples) over their sum, of the clients that take part; 0 for the others."""

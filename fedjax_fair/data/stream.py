@@ -24,7 +24,7 @@ class Streamed(NamedTuple):
 
     ids: Any
     sizes: Any
-    index: Any  # type: ignore[assignment]  # nobody asks a tuple for its index
+    indices: Any
     x: Any
     y: Any
     places: Any = None
@@ -74,5 +74,5 @@ def streamed_cohort(data: Streamed, mask: Array | None, num_clients: int) -> Coh
     here = data.ids < num_clients
     mask = here if mask is None else mask & here
     sizes = jnp.where(mask, data.sizes, 0)
-    ex_mask = jnp.arange(data.index.shape[1], dtype=sizes.dtype)[None] < sizes[:, None]
-    return Cohort(data.ids, mask, data.x, data.y, data.index, ex_mask, data.places)
+    ex_mask = jnp.arange(data.indices.shape[1], dtype=sizes.dtype)[None] < sizes[:, None]
+    return Cohort(data.ids, mask, data.x, data.y, data.indices, ex_mask, data.places)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -17,6 +17,17 @@ from fedjax_fair.options import NonNegative, Share, search
 from fedjax_fair.registry import register
 
 MEASURED = {'global': 'loss', 'local': 'local_loss'}
+
+
+class Kept(NamedTuple):
+    """What the server keeps: lambda of all clients, and the sum of the models sent out. A plain tuple in the state."""
+
+    lam: Array
+    models: Any
+
+    @classmethod
+    def of(cls, view: View) -> Kept:
+        return cls(*view.server)
 
 
 @register.recipe
@@ -45,13 +56,13 @@ def afl(
 
     def init(variables: Variables, run: Run) -> tuple[PyTree, PyTree]:
         start = jnp.zeros(run.num_clients) + 1 / run.num_clients
-        return (start, optax.tree.zeros_like(variables) if average else ()), None
+        return tuple(Kept(start, optax.tree.zeros_like(variables) if average else ())), None
 
     def climbed(view: View) -> Array:
         return _climbed(view, gamma * view.measured[measured], restart)
 
     def score(view: View, updates: PyTree) -> Array:
-        chosen = jnp.take(view.server[0] if lagged else climbed(view), view.ids, mode='clip')
+        chosen = view.gather(Kept.of(view).lam if lagged else climbed(view))
         return jnp.log(jnp.maximum(chosen, floor))
 
     return [
@@ -62,7 +73,7 @@ def afl(
             idle=None if average else equal_votes_at_zero(gamma, 'gamma'),
             needs_all=measured in AFTER and not lagged,
             score=score,
-            commit=keep_on_server(lambda view: (climbed(view), _sum_of_models(view, average))),
+            commit=keep_on_server(lambda view: tuple(Kept(climbed(view), _sum_of_models(view, average)))),
             serve=_mean_of_models if average else None,
         )
     ]
@@ -70,7 +81,7 @@ def afl(
 
 def _climbed(view: View, steps: Array, restart: bool) -> Array:
     """Lambda of all clients after this round's step; ``restart`` begins uniform over the cohort."""
-    before = view.server[0]
+    before = Kept.of(view).lam
     here = view.scatter(jnp.zeros(before.shape, bool), jnp.ones_like(view.mask))
     before = jnp.where(here, 1 / jnp.maximum(view.count, 1).astype(before.dtype), 0) if restart else before
     moved = before + view.scatter(jnp.zeros_like(before), steps.astype(before.dtype))
@@ -79,14 +90,16 @@ def _climbed(view: View, steps: Array, restart: bool) -> Array:
 
 def _sum_of_models(view: View, average: bool) -> Any:
     """The sum of the models sent out so far. The first one was drawn, not learned, so it does not count."""
+    models = Kept.of(view).models
     if not average:
-        return view.server[1]
-    return jax.tree.map(lambda total, sent: total + jnp.where(view.round > 0, sent, 0), view.server[1], view.variables)
+        return models
+    return jax.tree.map(lambda total, sent: total + jnp.where(view.round > 0, sent, 0), models, view.variables)
 
 
 def _mean_of_models(view: View, clients: PyTree) -> Variables:
     count = jnp.maximum(view.round, 1).astype(default_float())
-    return jax.tree.map(lambda total, last: (total + last) / count.astype(last.dtype), view.server[1], view.variables)
+    models = Kept.of(view).models
+    return jax.tree.map(lambda total, last: (total + last) / count.astype(last.dtype), models, view.variables)
 
 
 @register.recipe

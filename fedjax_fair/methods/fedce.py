@@ -36,7 +36,7 @@ def fedce(combine: Literal['times', 'plus'] = 'times') -> list[Method]:
 
     def contribution(view: View) -> dict[str, Array]:
         """The entries of this cohort after the round."""
-        own = jax.tree.map(lambda table: jnp.take(table, view.ids, mode='clip'), view.server)
+        own = view.gather(view.server)
         rounds = own['rounds'] + 1
         accuracy = jnp.where(own['rounds'] > 0, view.reports['balanced_accuracy'], 0)
         sums = {'accuracy': own['accuracy'] + accuracy, 'cosine': own['cosine'] + view.reports['cosine']}
@@ -72,7 +72,7 @@ def _probe(ctx: Context) -> Reported:
 
 def _revise(view: View, updates: PyTree) -> tuple[PyTree, Reported]:
     """Each update's cosine to the weighted sum of the others."""
-    c = jnp.where(view.mask, jnp.take(view.server['c'], view.ids, mode='clip'), 0)
+    c = jnp.where(view.mask, view.gather(view.server['c']), 0)
     overlap = gram(updates, view.mask)
     rest = c @ overlap - c * jnp.diagonal(overlap)  # <D_k, sum_j c_j D_j - c_k D_k>
     square = c @ overlap @ c - 2 * c * (c @ overlap) + c**2 * jnp.diagonal(overlap)

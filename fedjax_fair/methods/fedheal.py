@@ -289,7 +289,7 @@ def _by_cohort(view: View) -> Array:
 
 def _by_size(view: View) -> Array:
     sizes = jnp.asarray(view.run.sizes, view.n.dtype)
-    return jnp.take(sizes / jnp.maximum(jnp.sum(sizes), 1), view.ids, mode='clip')
+    return view.gather(sizes / jnp.maximum(jnp.sum(sizes), 1))
 
 
 FIRST_WEIGHTS = {'uniform': _by_cohort, 'sizes': _by_size}

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
+import jax
 import jax.numpy as jnp
 
 from fedjax_fair.core.hooks import Idle, Loss, LossFn, Reported
@@ -20,6 +21,13 @@ from fedjax_fair.options import NonNegative, search
 from fedjax_fair.registry import register
 
 
+class Sums(NamedTuple):
+    """What a client adds up in its last local epoch, for every class: features and examples."""
+
+    features: Array
+    counts: Array
+
+
 def _with_prototypes(name: str, stage: Stage, loss: Loss, idle: Idle | None = None) -> list[Method]:
     """A method whose clients send their classes' mean features and receive the means over clients.
 
@@ -31,18 +39,18 @@ def _with_prototypes(name: str, stage: Stage, loss: Loss, idle: Idle | None = No
         shape = (run.num_classes, run.feature_dim)
         return {'prototypes': jnp.zeros(shape), 'known': jnp.zeros(shape[:1], bool)}, None
 
-    def start(ctx: Context) -> PyTree:
-        return jnp.zeros((ctx.run.num_classes, ctx.run.feature_dim)), jnp.zeros(ctx.run.num_classes)
+    def start(ctx: Context) -> Sums:
+        return Sums(jnp.zeros((ctx.run.num_classes, ctx.run.feature_dim)), jnp.zeros(ctx.run.num_classes))
 
-    def observe(ctx: Context, scratch: PyTree, batch: Batch, aux: Aux, last: Array) -> PyTree:
+    def observe(ctx: Context, scratch: Sums, batch: Batch, aux: Aux, last: Array) -> Sums:
         if batch.y.ndim > 1:
             raise UserError(f'{name} needs one class per example, got labels of shape {batch.y.shape[1:]}')
-        sums, counts = class_sums(flat_rows(aux.features), batch.y, batch.mask & last, ctx.run.num_classes)
-        return scratch[0] + sums.astype(scratch[0].dtype), scratch[1] + counts.astype(scratch[1].dtype)
+        new = Sums(*class_sums(flat_rows(aux.features), batch.y, batch.mask & last, ctx.run.num_classes))
+        return jax.tree.map(lambda total, more: total + more.astype(total.dtype), scratch, new)
 
-    def report(ctx: Context, scratch: PyTree, before: Variables, after: Variables) -> tuple[PyTree, Reported]:
-        sums, counts = scratch
-        return None, {'prototypes': sums / jnp.maximum(counts, 1)[:, None], 'class_counts': counts}
+    def report(ctx: Context, scratch: Sums, before: Variables, after: Variables) -> tuple[PyTree, Reported]:
+        means = scratch.features / jnp.maximum(scratch.counts, 1)[:, None]
+        return None, {'prototypes': means, 'class_counts': scratch.counts}
 
     def commit(view: View, updates: PyTree, weights: Array, update: PyTree) -> tuple[PyTree, PyTree]:
         means, known = mean_prototypes(view.reports['prototypes'], view.reports['class_counts'], view.mask)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -22,6 +22,13 @@ from fedjax_fair.registry import register
 OWN_MODEL = 'which model of its own a client has'
 STARTS: dict[str, Callable[[Context], Variables]] = {'own': lambda ctx: ctx.row, 'global': lambda ctx: ctx.variables}
 Pull = Annotated[NonNegative, search(0.001, 10, log=True)]  # towards the shared model
+
+
+class Own(NamedTuple):
+    """The personal model of a client in training, and the state of its optimiser."""
+
+    model: Variables
+    opt: PyTree
 
 
 @register.recipe
@@ -50,11 +57,11 @@ def personal(
     like are those of local training and start afresh in every round.
     """
 
-    def begin(ctx: Context) -> PyTree:
+    def begin(ctx: Context) -> Own:
         v = STARTS[start](ctx)
-        return v, make_optimizer(ctx.spec.local, _rate(ctx, lr)).init(v['params'])
+        return Own(v, make_optimizer(ctx.spec.local, _rate(ctx, lr)).init(v['params']))
 
-    def observe(ctx: Context, scratch: PyTree, batch: Batch, aux: Aux, last: Array) -> PyTree:
+    def observe(ctx: Context, scratch: Own, batch: Batch, aux: Aux, last: Array) -> Own:
         return _step(ctx, scratch, batch, mu, _rate(ctx, lr), implicit)
 
     def idle(setting: Setting) -> Effect | None:
@@ -78,12 +85,12 @@ def personal(
     ]
 
 
-def _upload(ctx: Context, scratch: PyTree, before: Variables, after: Variables) -> Variables:
-    return scratch[0]
+def _upload(ctx: Context, scratch: Own, before: Variables, after: Variables) -> Variables:
+    return scratch.model
 
 
-def _report(ctx: Context, scratch: PyTree, before: Variables, after: Variables) -> tuple[PyTree, Reported]:
-    return scratch[0], {}
+def _report(ctx: Context, scratch: Own, before: Variables, after: Variables) -> tuple[PyTree, Reported]:
+    return scratch.model, {}
 
 
 def _deploy(ctx: Context, variables: Variables) -> Variables:
@@ -95,7 +102,7 @@ def _rate(ctx: Context, lr: Any) -> Array:
     return jnp.where(jnp.asarray(lr) > 0, lr, own)
 
 
-def _step(ctx: Context, scratch: PyTree, batch: Batch, mu: Any, rate: Array, implicit: bool) -> PyTree:
+def _step(ctx: Context, scratch: Own, batch: Batch, mu: Any, rate: Array, implicit: bool) -> Own:
     """One step of the personal model on the batch of the shared one."""
     v, opt = scratch
     (_, seen), grads = ctx.grad(v, batch)
@@ -107,7 +114,7 @@ def _step(ctx: Context, scratch: PyTree, batch: Batch, mu: Any, rate: Array, imp
     if implicit:
         pull = rate * mu
         params = jax.tree.map(lambda a, b: (a + pull * b) / (1 + pull), params, shared)
-    return {**v, 'params': params, 'batch_stats': seen.batch_stats}, opt
+    return Own({**v, 'params': params, 'batch_stats': seen.batch_stats}, opt)
 
 
 def _mean_of_all(view: View, clients: PyTree) -> Variables:

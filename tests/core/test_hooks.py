@@ -1,5 +1,7 @@
 """The hooks later methods stand on, proven on toys: a second model, per-step scratch, a mask, phases, and the rest."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,6 +11,7 @@ from lab import FEDERATION, SIZES, assert_close, assert_same
 
 from fedjax_fair.core import Local, Method, Phase, Stage, build
 from fedjax_fair.core.client_map import ClientMap
+from fedjax_fair.core.method import View
 from fedjax_fair.methods import make_methods
 from fedjax_fair.metrics import classification
 from fedjax_fair.testing import tiny_mlp
@@ -269,3 +272,14 @@ def test_kept_optimisers_remember_and_fresh_ones_forget():
     methods = make_methods('scaffold')
     _, state, _ = play(methods, rounds=1, local=local)
     assert float(jnp.abs(state.server['scaffold']['head']['kernel']).max()) > 0
+
+
+def test_rows_of_tables_go_to_the_clients_of_a_view_and_back():
+    ids, mask, none = jnp.array([4, 0, 2]), jnp.array([True, True, False]), jnp.zeros(3)
+    run = dataclasses.replace(make([]).run, num_clients=6)
+    view = View(run, none, none, {}, {}, ids, mask, n=none, steps=none, variables={})
+    rows = view.gather({'a': jnp.arange(12.0).reshape(6, 2), 'b': jnp.arange(6)})
+    np.testing.assert_array_equal(rows['a'][:2], [[8, 9], [0, 1]])
+    np.testing.assert_array_equal(rows['b'][:2], [4, 0])
+    back = view.scatter(jnp.zeros((6, 2)), rows['a'])
+    np.testing.assert_array_equal(back, [[0, 1], [0, 0], [0, 0], [0, 0], [8, 9], [0, 0]])

@@ -180,3 +180,13 @@ def test_absent_clients_keep_what_they_weigh(recipe):
 def test_mistakes_name_the_hyper_parameter(recipe, hyper, message):
     with pytest.raises(ValueError, match=message):
         make_methods(recipe, hyper)
+
+
+@pytest.mark.parametrize('average', [False, True])
+def test_the_state_of_afl_has_the_structure_of_earlier_checkpoints(average):
+    """A tuple of lambda and models: checkpoints name arrays by their place in it."""
+    method = make_methods('afl', {'afl.average': average})[0]
+    run = scripted_rounds([method], {'w': jnp.zeros(6)}, {'w': UPDATES}, REPORTS, SIZES)
+    lam, models = run.server['afl']
+    assert type(run.server['afl']) is tuple and lam.shape == (ROUNDS, CLIENTS)
+    assert jax.tree.leaves(models) if average else models == ()
