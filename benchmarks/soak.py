@@ -98,7 +98,9 @@ def _verdicts(lines: Sequence[Line]) -> dict[str, bool]:
     """Memory and regions end little above their start; of files none may stay: the fewest of all are no more."""
     most = {name: lines[-1][name][1] / lines[0][name][1] for name in ('resident_mib', 'regions')}
     third = max(1, len(lines) // 3)
-    least = {name: [min(line[name][0] for line in part) for part in (lines[:third], lines[-third:])] for name in FILES}
+    least = {
+        name: [min(line[name][0] for line in part) for part in (lines[:third], lines[-third:])] for name in OPEN_FILES
+    }
     return {
         f'resident memory grows by less than {GROWTH - 1:.0%}': most['resident_mib'] < GROWTH,
         f'mapped regions grow by less than {GROWTH - 1:.0%}': most['regions'] < GROWTH,
@@ -108,7 +110,7 @@ def _verdicts(lines: Sequence[Line]) -> dict[str, bool]:
     }
 
 
-FILES = ('open_files', 'mapped_files')
+OPEN_FILES = ('open_files', 'mapped_files')
 
 
 def as_markdown(found: Mapping[str, Any]) -> str:

@@ -57,8 +57,8 @@ def _params(method: Method, variables: Variables) -> PyTree:
     return variables if method.whole else variables['params']
 
 
-def _with_params(method: Method, variables: Variables, part: PyTree) -> Variables:
-    return part if method.whole else {**variables, 'params': part}
+def _with_params(method: Method, variables: Variables, changed: PyTree) -> Variables:
+    return changed if method.whole else {**variables, 'params': changed}
 
 
 def aggregate(methods: Sequence[Method], view: View, updates: Variables) -> Aggregate:
@@ -67,12 +67,12 @@ def aggregate(methods: Sequence[Method], view: View, updates: Variables) -> Aggr
     view = dataclasses.replace(view, sent=updates['params'])
     for m in methods:
         if m.revise is not None:
-            part, report = pair(m, 'revise', m.revise(view.of(m), _params(m, updates)))
-            updates = _with_params(m, updates, part)
+            changed, report = pair(m, 'revise', m.revise(view.of(m), _params(m, updates)))
+            updates = _with_params(m, updates, changed)
             view = view.with_reports(m, report)
     shares = weigh(methods, view, updates['params'])
     weights = shares['params']
-    update = {kind: tree.weighted_sum(shares[kind], part) for kind, part in updates.items()}
+    update = {kind: tree.weighted_sum(shares[kind], stacked) for kind, stacked in updates.items()}
     for m in methods:
         if m.reduce is not None:
             update = _with_params(m, update, m.reduce(view.of(m), _params(m, updates), weights))

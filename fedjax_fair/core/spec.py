@@ -32,8 +32,8 @@ class ClientData(NamedTuple):
 
     def take(self, position: Array) -> tuple[Array, Array]:
         """The examples at positions of this client's own list."""
-        rows = self.index[position]
-        return jnp.take(self.x, rows, axis=0, mode='clip'), jnp.take(self.y, rows, axis=0, mode='clip')
+        places = self.index[position]
+        return jnp.take(self.x, places, axis=0, mode='clip'), jnp.take(self.y, places, axis=0, mode='clip')
 
 
 @dataclasses.dataclass(frozen=True)

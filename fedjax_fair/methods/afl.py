@@ -25,10 +25,6 @@ class Kept(NamedTuple):
     lam: Array
     models: Any
 
-    @classmethod
-    def of(cls, view: View) -> Kept:
-        return cls(*view.server)
-
 
 @register.recipe
 def afl(
@@ -62,7 +58,7 @@ def afl(
         return _climbed(view, gamma * view.measured[measured], restart)
 
     def score(view: View, updates: PyTree) -> Array:
-        chosen = view.gather(Kept.of(view).lam if lagged else climbed(view))
+        chosen = view.gather(_kept(view).lam if lagged else climbed(view))
         return jnp.log(jnp.maximum(chosen, floor))
 
     return [
@@ -79,9 +75,13 @@ def afl(
     ]
 
 
+def _kept(view: View) -> Kept:
+    return Kept(*view.server)
+
+
 def _climbed(view: View, steps: Array, restart: bool) -> Array:
     """Lambda of all clients after this round's step; ``restart`` begins uniform over the cohort."""
-    before = Kept.of(view).lam
+    before = _kept(view).lam
     here = view.scatter(jnp.zeros(before.shape, bool), jnp.ones_like(view.mask))
     before = jnp.where(here, 1 / jnp.maximum(view.count, 1).astype(before.dtype), 0) if restart else before
     moved = before + view.scatter(jnp.zeros_like(before), steps.astype(before.dtype))
@@ -90,7 +90,7 @@ def _climbed(view: View, steps: Array, restart: bool) -> Array:
 
 def _sum_of_models(view: View, average: bool) -> Any:
     """The sum of the models sent out so far. The first one was drawn, not learned, so it does not count."""
-    models = Kept.of(view).models
+    models = _kept(view).models
     if not average:
         return models
     return jax.tree.map(lambda total, sent: total + jnp.where(view.round > 0, sent, 0), models, view.variables)
@@ -98,7 +98,7 @@ def _sum_of_models(view: View, average: bool) -> Any:
 
 def _mean_of_models(view: View, clients: PyTree) -> Variables:
     count = jnp.maximum(view.round, 1).astype(default_float())
-    models = Kept.of(view).models
+    models = _kept(view).models
     return jax.tree.map(lambda total, last: (total + last) / count.astype(last.dtype), models, view.variables)
 
 

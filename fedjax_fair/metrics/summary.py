@@ -45,13 +45,13 @@ def summarise(
     >>> round(result['accuracy'], 3), round(result['avg'], 3), result['worst'], result['client_accuracy']
     (0.8, 0.633, 0.5, [0.5, 0.5, 0.9])
     """
-    test_of, rows = np.asarray(test_of), {k: np.asarray(v, np.float64) for k, v in per_set.items()}
-    _check(rows, test_of, groups, group_of, per_client, score)
-    own = rows if per_client else {k: v[test_of] for k, v in rows.items()}
+    test_of, per_set = np.asarray(test_of), {k: np.asarray(v, np.float64) for k, v in per_set.items()}
+    _check(per_set, test_of, groups, group_of, per_client, score)
+    own = per_set if per_client else {k: v[test_of] for k, v in per_set.items()}
     client = np.where(own['count'] > 0, own[score], np.nan)
     group = fairness.group_means(client, group_of, len(groups)) if groups else np.array([])
 
-    result = {score: _pooled(rows, test_of, per_client, score), **_statistics(client, group, score)}
+    result = {score: _pooled(per_set, test_of, per_client, score), **_statistics(client, group, score)}
     if 'confusion' in own:
         found = fairness.client_data_fairness(own['confusion'])
         result['mu_sigma'], result['sigma_sigma'], result['client_class_std'] = found
@@ -150,18 +150,18 @@ def _statistics(client: np.ndarray, group: np.ndarray, score: str) -> Summary:
     }
 
 
-def _pooled(rows: Mapping[str, np.ndarray], test_of: np.ndarray, per_client: bool, score: str) -> float:
+def _pooled(per_set: Mapping[str, np.ndarray], test_of: np.ndarray, per_client: bool, score: str) -> float:
     """The score over all distinct test examples; clients that share a set share its weight."""
-    weight = rows['count'] / np.bincount(test_of)[test_of] if per_client else rows['count']
-    weight = np.where(np.isnan(rows[score]), 0, weight)  # a set on which the score is undefined says nothing
-    return float(np.sum(weight * np.nan_to_num(rows[score])) / weight.sum()) if weight.sum() else math.nan
+    weight = per_set['count'] / np.bincount(test_of)[test_of] if per_client else per_set['count']
+    weight = np.where(np.isnan(per_set[score]), 0, weight)  # a set on which the score is undefined says nothing
+    return float(np.sum(weight * np.nan_to_num(per_set[score])) / weight.sum()) if weight.sum() else math.nan
 
 
-def _check(rows, test_of, groups, group_of, per_client, score) -> None:
-    missing = {score, 'count'} - rows.keys()
+def _check(per_set, test_of, groups, group_of, per_client, score) -> None:
+    missing = {score, 'count'} - per_set.keys()
     if missing:
-        raise ValueError(f'per_set lacks {sorted(missing)}; it has {sorted(rows)}')
-    length = len(rows[score])
+        raise ValueError(f'per_set lacks {sorted(missing)}; it has {sorted(per_set)}')
+    length = len(per_set[score])
     if per_client and length != len(test_of):
         raise ValueError(f'per_set has {length} rows for {len(test_of)} clients; per_client needs one row per client')
     if not per_client and test_of.max(initial=0) >= length:

@@ -91,14 +91,14 @@ class Checkpoints:
 
         if self.latest == round:
             return
-        parts, now = states._asdict(), copy.deepcopy(tallies)  # written later, while the run counts on
-        now[CHECKSUMS] = _checksums(parts, now)
+        pieces, now = states._asdict(), copy.deepcopy(tallies)  # written later, while the run counts on
+        now[CHECKSUMS] = _checksums(pieces, now)
         self._saved_bytes = num_bytes(states)
         with self._writing():
             self._forget_rows()
             if _on_host(states.clients):
-                self._write_rows(round, parts.pop('clients'))  # before Orbax, so that a checkpoint has its rows
-            args = ocp.args.Composite(state=ocp.args.StandardSave(parts), tallies=ocp.args.JsonSave(now))
+                self._write_rows(round, pieces.pop('clients'))  # before Orbax, so that a checkpoint has its rows
+            args = ocp.args.Composite(state=ocp.args.StandardSave(pieces), tallies=ocp.args.JsonSave(now))
             self._manager.save(round, args=args)
 
     def restore(self, like: FedState) -> tuple[FedState, dict[str, Any]]:
@@ -125,8 +125,8 @@ class Checkpoints:
     def read(self, round: int, like: FedState) -> tuple[FedState, dict[str, Any]]:
         """One checkpoint, placed on devices as ``like`` is; rows that ``like`` has on the host stay in files."""
         try:
-            parts, tallies, former = _by_all(lambda: self._read(round, like))
-            _by_all(lambda: _check(parts, tallies))
+            pieces, tallies, former = _by_all(lambda: self._read(round, like))
+            _by_all(lambda: _check(pieces, tallies))
         except MemoryError:
             raise
         except Exception as error:  # Orbax raises errors of many types
@@ -136,10 +136,10 @@ class Checkpoints:
                 kind, what = OtherArrays, 'was made by other code or settings'
             raise kind(f'the checkpoint {self._folder / str(round)} {what} ({why})') from error
         tallies.pop(CHECKSUMS, None)
-        return FedState(**_renamed(parts, {old: new for new, old in former.items()})), tallies
+        return FedState(**_renamed(pieces, {old: new for new, old in former.items()})), tallies
 
     def _read(self, round: int, like: FedState) -> tuple[dict[str, Any], dict[str, Any], dict[str, str]]:
-        """The parts of the state and the tallies as they were saved, and former names that the parts have.
+        """The pieces of the state and the tallies as they were saved, and former names that the pieces have.
 
         Orbax's manager would wait for all processes, also for one that could not read its piece. Its handlers wait for
         none. They give None, or values of another type, where ``like`` has other arrays: this is looked at before.
@@ -148,21 +148,21 @@ class Checkpoints:
         from etils import epath
 
         keep_orbax_quiet()
-        parts, files, step = like._asdict(), self._rows / str(round), epath.Path(self._folder / str(round))
+        pieces, files, step = like._asdict(), self._rows / str(round), epath.Path(self._folder / str(round))
         with (
             contextlib.closing(ocp.StandardCheckpointHandler()) as arrays,
             contextlib.closing(ocp.JsonCheckpointHandler()) as json,
         ):
             tallies = json.restore(step / 'tallies', args=ocp.args.JsonRestore())
             there = arrays.metadata(step / 'state').tree
-            former = _former_names(parts['clients'], there.get('clients', {}))
-            parts = _renamed(parts, former)
-            wanted = _described(parts)
+            former = _former_names(pieces['clients'], there.get('clients', {}))
+            pieces = _renamed(pieces, former)
+            wanted = _described(pieces)
             names = tallies.get(CHECKSUMS, wanted).keys() - {'tallies'}
             _check_arrays({name: wanted.get(name, 'an array') for name in names}, wanted)
-            rows = {'clients': _read_rows(files, parts.pop('clients'))} if files.exists() else {}
+            rows = {'clients': _read_rows(files, pieces.pop('clients'))} if files.exists() else {}
             _check_arrays(_described({**there, **rows}), wanted)
-            shapes = jax.tree.map(ocp.utils.to_shape_dtype_struct, parts)
+            shapes = jax.tree.map(ocp.utils.to_shape_dtype_struct, pieces)
             saved = arrays.restore(step / 'state', args=ocp.args.StandardRestore(shapes))
             return saved | rows, tallies, former
 
@@ -230,17 +230,17 @@ class Checkpoints:
             self._manager.close()
 
 
-def _checksums(parts: dict[str, Any], tallies: dict[str, Any]) -> dict[str, int]:
-    return {**checksums.of_tree(parts), 'tallies': checksums.of_json(tallies)}
+def _checksums(pieces: dict[str, Any], tallies: dict[str, Any]) -> dict[str, int]:
+    return {**checksums.of_tree(pieces), 'tallies': checksums.of_json(tallies)}
 
 
-def _check(parts: dict[str, Any], tallies: dict[str, Any]) -> None:
+def _check(pieces: dict[str, Any], tallies: dict[str, Any]) -> None:
     """Refuse what was not saved like this; of an older checkpoint nobody can tell."""
     rest = {name: value for name, value in tallies.items() if name != CHECKSUMS}
     if CHECKSUMS not in tallies:
         if not OLDER_TALLIES <= rest.keys() <= OLDER_TALLIES | {'loads'}:
             raise Damaged('its checksums are lost')
-    elif (name := checksums.difference(tallies[CHECKSUMS], _checksums(parts, rest))) is not None:
+    elif (name := checksums.difference(tallies[CHECKSUMS], _checksums(pieces, rest))) is not None:
         raise Damaged(f'{name} is not what was saved')
 
 
@@ -273,7 +273,7 @@ def _by_all(work: Callable[[], Found]) -> Found:
         error = failure
     if multihost_utils.process_allgather(np.asarray(error is None)).all():
         return found
-    raise error or Damaged('another process cannot read its part')
+    raise error or Damaged('another process cannot read its piece')
 
 
 def _unused(path: pathlib.Path) -> pathlib.Path:
@@ -281,10 +281,10 @@ def _unused(path: pathlib.Path) -> pathlib.Path:
     return path if not path.exists() else _unused(path.with_name(f'{path.name}-again'))
 
 
-def _renamed(parts: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
+def _renamed(pieces: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
     if not names:
-        return parts
-    return parts | {'clients': {names.get(name, name): rows for name, rows in parts['clients'].items()}}
+        return pieces
+    return pieces | {'clients': {names.get(name, name): rows for name, rows in pieces['clients'].items()}}
 
 
 def _on_host(rows: PyTree) -> bool:

@@ -14,7 +14,7 @@ from fedjax_fair.errors import UserError
 from fedjax_fair.training.checkpoint import Checkpoints, history_copy
 from fedjax_fair.training.config import Config
 from fedjax_fair.training.prediction_log import FOLDER as EVALUATED
-from fedjax_fair.training.prediction_log import forget_parts
+from fedjax_fair.training.prediction_log import forget_pieces
 from fedjax_fair.training.progress import Display
 from fedjax_fair.training.setup import Experiment, prepare
 from fedjax_fair.training.writer_lock import LOCK, is_writer, writing
@@ -57,4 +57,4 @@ def _tidy(out: pathlib.Path, folders: Sequence[pathlib.Path]) -> None:
     if is_writer() and any(path.exists() for path in left):
         with contextlib.suppress(UserError), writing(out):  # it still writes, or nobody may
             for folder in folders:
-                forget_parts(folder)
+                forget_pieces(folder)

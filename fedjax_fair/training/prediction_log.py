@@ -117,8 +117,8 @@ class PredictionLog:
         With nothing planned the folder is left alone: this process may be another than that which writes.
         """
         self.folder, self.plan, self.config, self.federation, self.task = folder, plan, config, federation, task
-        self.parts, self.note = folder / FOLDER, ''
-        files = filter(_is_part, self.parts.glob('*.npz')) if plan.records else ()
+        self.pieces, self.note = folder / FOLDER, ''
+        files = filter(_is_piece, self.pieces.glob('*.npz')) if plan.records else ()
         found = {path: zlib.crc32(path.read_bytes()) for path in files}
         known = {path.name: checksum for path, checksum in found.items() if _round_of(path) <= upto}
         sealed = known if checksums is None or not plan.records else checksums  # older versions have no seals
@@ -129,7 +129,7 @@ class PredictionLog:
         # Where the best evaluation is kept, a run deletes the others itself, also after its checkpoint.
         lost = [name for name in sealed if name not in self._checksums and (name in known or plan.rounds is not None)]
         self.damage = [
-            f'{self.parts / name} was lost or changed; what it predicted cannot be reported' for name in lost
+            f'{self.pieces / name} was lost or changed; what it predicted cannot be reported' for name in lost
         ]
 
     def seal(self) -> dict[str, int]:
@@ -148,20 +148,20 @@ class PredictionLog:
         """Keep one evaluation, ``[S, sets or clients, examples, ...]`` by record; a worse one than the best is not."""
         if not records:
             return
-        make_folder(self.parts)
+        make_folder(self.pieces)
         mask = self._mask(kind)
         names = {self.task.kept[record]: values for record, values in records.items()}
         rows = {
             name: _compact(self.task, name, values[:, mask]).astype(_type(name, self.task))
             for name, values in names.items()
         }
-        path = self.parts / f'{kind}-{round}.npz'
+        path = self.pieces / f'{kind}-{round}.npz'
         np.savez(content := io.BytesIO(), **rows)  # type: ignore[arg-type]
         publish(path, content.getbuffer())
         self._checksums[path.name] = zlib.crc32(content.getbuffer())
         if self.plan.rounds is None:
             best = {history.best(seed)['round'] for seed in self.config.seeds}
-            for old in self.parts.glob(f'{kind}-*.npz'):
+            for old in self.pieces.glob(f'{kind}-*.npz'):
                 if not MODEL_KINDS[kind].trained and _round_of(old) not in best:
                     old.unlink()
                     self._checksums.pop(old.name, None)
@@ -173,15 +173,15 @@ class PredictionLog:
 
     def forget(self) -> None:
         """Remove the files of single evaluations; only a finished run does not need them."""
-        forget_parts(self.folder)
+        forget_pieces(self.folder)
 
     def _write(self, kind: str, history: History) -> int:
         """0 where an evaluation is missing: the first part of the run kept none, or its file was lost."""
         rounds = self._reported(kind, history)
-        paths = {number: self.parts / f'{kind}-{number}.npz' for number in np.unique(rounds)}
+        paths = {number: self.pieces / f'{kind}-{number}.npz' for number in np.unique(rounds)}
         files = {number: _arrays(path) for number, path in paths.items()}
         if lost := [str(number) for number, arrays in files.items() if not arrays]:
-            self.note = f'no {file_name(kind)}: {self.parts} has lost what round {lost[0]} predicted; no intervals'
+            self.note = f'no {file_name(kind)}: {self.pieces} has lost what round {lost[0]} predicted; no intervals'
             return 0
         records = {
             name: np.stack([[files[r][name][seed] for r in of_seed] for seed, of_seed in enumerate(rounds)])
@@ -236,7 +236,7 @@ def popped(values: dict[str, Any]) -> dict[str, Any]:
     return {name.removeprefix(KEPT): values.pop(name) for name in names}
 
 
-def forget_parts(folder: pathlib.Path) -> None:
+def forget_pieces(folder: pathlib.Path) -> None:
     """Remove what a run kept of its evaluations, and nothing else that lies there."""
     with contextlib.suppress(OSError):
         for path in (folder / FOLDER).iterdir():
@@ -245,7 +245,7 @@ def forget_parts(folder: pathlib.Path) -> None:
         (folder / FOLDER).rmdir()
 
 
-def _is_part(path: pathlib.Path) -> bool:
+def _is_piece(path: pathlib.Path) -> bool:
     return path.is_file() and path.stem.rpartition('-')[2].isdecimal()
 
 

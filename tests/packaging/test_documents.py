@@ -150,6 +150,15 @@ def test_links_lead_to_files_and_headings(path):
         assert not anchor or anchor in anchors(target), f'{link}#{anchor}'
 
 
+@pytest.mark.parametrize('path', sorted(ROOT.glob('docs/decisions/*.md')), ids=shown)
+def test_the_tour_lists_all_decisions_in_their_order(path):
+    records = re.findall(r'^### (.*)$', path.read_text(), re.MULTILINE)
+    listed = re.findall(
+        rf'^- \[(.*)\]\(docs/decisions/{path.name}#.*\)$', (ROOT / 'BUILD.md').read_text(), re.MULTILINE
+    )
+    assert records and listed == records
+
+
 @pytest.mark.parametrize('path', DOCUMENTS, ids=shown)
 def test_no_line_waits_for_its_content(path):
     """A single word in capitals that stands alone, outside of code, was a place for numbers."""

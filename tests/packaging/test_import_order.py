@@ -39,6 +39,8 @@ BY_NAME = {  # the file, and what it imports by a name when somebody asks
     'methods/__init__.py': ["f'{__name__}.{name}'"],  # its own modules
     'data/sources/medical.py': ['name'],  # an optional library
 }
+HOMES = ('fedjax_fair', 'experiments', 'benchmarks', 'tests', 'tools', 'docs')
+LINES_PER_FILE, LINES_PER_FUNCTION = 350, 60
 IMPORTERS = ('import_module', '__import__')
 MODULES = sorted(path for path in ROOT.rglob('*.py') if path != ROOT / '__init__.py')
 
@@ -96,6 +98,17 @@ def test_every_package_has_a_layer():
 def test_no_file_has_words_of_workarounds(word):
     with_word = [str(path.relative_to(ROOT)) for path in MODULES if word in path.read_text()]
     assert not with_word
+
+
+def test_files_and_functions_are_small():
+    """As CONTRIBUTING.md says."""
+    for path in (path for home in HOMES for path in (ROOT.parent / home).rglob('*.py')):
+        text = path.read_text()
+        assert text.count('\n') <= LINES_PER_FILE, path.relative_to(ROOT.parent)
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef):
+                lines = node.end_lineno - node.lineno + 1
+                assert lines <= LINES_PER_FUNCTION, f'{path.relative_to(ROOT.parent)}:{node.lineno} {node.name}'
 
 
 def test_no_two_test_files_share_a_name():
