@@ -12,6 +12,7 @@ import numpy as np
 from fedjax_fair.core.types import Array, default_float
 from fedjax_fair.errors import UserError
 from fedjax_fair.options import above, not_one_of
+from fedjax_fair.parsing import whole_number
 from fedjax_fair.registry import register
 from fedjax_fair.registry import samplers as SAMPLERS
 
@@ -85,6 +86,18 @@ def make_sampler(
     settings = {'participation': participation, 'schedule': schedule}
     read = {name: value for name, value in settings.items() if name in SAMPLERS.options(kind)}
     return SAMPLERS.make(kind, sizes, **read, **options)
+
+
+def parse_schedule(text: str) -> list[list[int]] | None:
+    """The clients of every round as a user writes them; None for no text.
+
+    >>> parse_schedule('0,1;2,3')
+    [[0, 1], [2, 3]]
+    """
+    try:
+        return [[whole_number(one) for one in row.split(',')] for row in text.split(';')] if text else None
+    except ValueError:
+        raise UserError(f'`schedule`={text!r} must be client ids per round, such as 0,1;2,3') from None
 
 
 def _checked_schedule(schedule: Any, num_clients: int) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,12 +19,11 @@ from fedjax_fair.core.types import Algorithm, Model, Outliers, Task, default_flo
 from fedjax_fair.data import Federation
 from fedjax_fair.data.augment import Augment, blends, make_augment
 from fedjax_fair.data.outliers import OUTLIERS, make_outliers
-from fedjax_fair.data.samplers import Sampler, make_sampler
+from fedjax_fair.data.samplers import Sampler, make_sampler, parse_schedule
 from fedjax_fair.errors import UserError
 from fedjax_fair.methods import make_methods
 from fedjax_fair.metrics import make_task
 from fedjax_fair.models.pretrained import Start
-from fedjax_fair.parsing import whole_number
 from fedjax_fair.training.checks import checked
 from fedjax_fair.training.config import Config
 from fedjax_fair.training.devices import available_devices, layout, maps_of, placement
@@ -112,73 +111,110 @@ def _prepare(
     config = checked(config)
     methods = make_methods(config.recipe, config.method_options)
     check_points(config, points)
-    available = available_devices(config)
-    augment = make_augment(config.augment, config.options_of(*config.tools)) if config.augment else None
-    outliers = _outliers(config)
+    devices = available_devices(config)
+    changes = _changes(config)
     check_weights(config)
-    federation = load_federation(config) if given is None else given
-    task = make_task(federation.task, federation.num_classes, config.loss, config.score)
-    _check_augment(config, federation, task)
     count = len(points) * len(config.seeds)
-    model = build_model(config, federation, task, count)
-    start = starting_weights(config, federation, model)
-    own = config.options_of(config.sampler).get(config.sampler, {})
-    sampler = make_sampler(config.sampler, federation.sizes, config.participation, _schedule(config.schedule), **own)
-    cohort = jax.eval_shape(sampler, jax.random.key(0), jnp.int32(0)).shape[0]
-    client_map, lane_map = maps_of(config, cohort, available, count)
-    factory = _factory(config, federation, model, task, client_map, augment, outliers)
+    learned = _learned(config, count, given)
+    clients = _clients(config, learned.federation, devices, count)
+    factory = _factory(config, learned, changes, clients.map)
     algorithm = factory({})
     check_not_fixed(points, algorithm)
-    storage = choose_storage(config.examples, config.rows, federation, algorithm, cohort, count)
-    idle = idle_of(config, points, algorithm, cohort)
-    where = (*overruled_notes(config), *platform_notes(config), *(storage.describe(),) * storage.streams)
-    notes = (*notes_of(_local(config, {}), federation, algorithm), *idle_notes(points, idle), *where, *start.notes)
+    idle = idle_of(config, points, algorithm, clients.cohort)
+    federation = learned.federation
+    storage = choose_storage(config.examples, config.rows, federation, algorithm, clients.cohort, count)
     return Experiment(
         config=config,
         points=tuple(dict(point) for point in points),
         federation=federation,
-        model=model,
-        task=task,
+        model=learned.model,
+        task=learned.task,
         algorithm=algorithm,
-        program=_program(config, factory, sampler, client_map, lane_map, start, platform),
+        program=_program(config, factory, clients, learned.start, platform),
         lanes=make_lanes(points, config.seeds),
         kinds=('global', 'deployed') if personalises(methods) else ('global',),
         idle=idle,
-        notes=notes,
+        notes=(
+            *notes_of(_local(config, {}), federation, algorithm),
+            *idle_notes(points, idle),
+            *overruled_notes(config),
+            *platform_notes(config),
+            *storage.notes,
+            *learned.start.notes,
+        ),
         storage=storage,
-        layout=layout(config, algorithm.facts['client_map'], lane_map),
+        layout=layout(config, algorithm.facts['client_map'], clients.lane_map),
         client_map=algorithm.facts['client_map'],
-        lane_map=lane_map,
-        cohort=cohort,
+        lane_map=clients.lane_map,
+        cohort=clients.cohort,
         platform=current(),
     )
 
 
+class _Changes(NamedTuple):
+    """What happens to training examples before they are learned."""
+
+    augment: Augment | None
+    outliers: Outliers | None
+
+
+def _changes(config: Config) -> _Changes:
+    augment = make_augment(config.augment, config.options_of(*config.tools)) if config.augment else None
+    return _Changes(augment, _outliers(config))
+
+
+class _Learned(NamedTuple):
+    """The data, what is learned on them, and the network with its first weights."""
+
+    federation: Federation
+    task: Task
+    model: Model
+    start: Start
+
+
+def _learned(config: Config, lanes: int, given: Federation | None) -> _Learned:
+    federation = load_federation(config) if given is None else given
+    task = make_task(federation.task, federation.num_classes, config.loss, config.score)
+    _check_augment(config, federation, task)
+    model = build_model(config, federation, task, lanes)
+    return _Learned(federation, task, model, starting_weights(config, federation, model))
+
+
+class _Clients(NamedTuple):
+    """Who takes part in a round, how many, and how clients and lanes are spread over devices."""
+
+    sampler: Sampler
+    cohort: int
+    map: ClientMap
+    lane_map: ClientMap
+
+
+def _clients(config: Config, federation: Federation, devices: int, lanes: int) -> _Clients:
+    own = config.options_of(config.sampler).get(config.sampler, {})
+    schedule = parse_schedule(config.schedule)
+    sampler = make_sampler(config.sampler, federation.sizes, config.participation, schedule, **own)
+    cohort = jax.eval_shape(sampler, jax.random.key(0), jnp.int32(0)).shape[0]
+    return _Clients(sampler, cohort, *maps_of(config, cohort, devices, lanes))
+
+
 def _factory(
-    config: Config,
-    federation: Federation,
-    model: Model,
-    task: Task,
-    client_map: ClientMap,
-    augment: Augment | None,
-    outliers: Outliers | None,
+    config: Config, learned: _Learned, changes: _Changes, client_map: ClientMap
 ) -> Callable[[Mapping[str, Any]], Algorithm]:
     """Builds the algorithm for the (traced) float settings of one lane."""
 
     def factory(hyper: Mapping[str, Any]) -> Algorithm:
         swept = {name: value for name, value in hyper.items() if '.' in name}
         return build(
-            model,
-            task,
+            learned.model,
+            learned.task,
             make_methods(config.recipe, {**config.method_options, **swept}),
-            sizes=federation.sizes,
-            example=federation.x[0],
+            sizes=learned.federation.sizes,
+            example=learned.federation.x[0],
             local=_local(config, hyper),
             rounds=config.rounds,
             client_map=client_map,
-            augment=augment,
-            outliers=outliers,
             eval_batch_size=config.eval_batch_size,
+            **changes._asdict(),
         )
 
     return factory
@@ -221,32 +257,15 @@ def _local(config: Config, hyper: Mapping[str, Any]) -> Local:
     )
 
 
-def _schedule(text: str) -> list[list[int]] | None:
-    if not text:
-        return None
-    try:
-        return [[whole_number(one) for one in row.split(',')] for row in text.split(';')]
-    except ValueError:
-        raise UserError(f'`schedule`={text!r} must be client ids per round, such as 0,1;2,3') from None
-
-
-def _program(
-    config: Config,
-    factory: Callable,
-    sampler: Sampler,
-    client_map: ClientMap,
-    lane_map: ClientMap,
-    start: Start,
-    platform: Platform | None,
-) -> Program:
+def _program(config: Config, factory: Callable, clients: _Clients, start: Start, platform: Platform | None) -> Program:
     steps = [config.eval_every, config.checkpoint_every or config.rounds, config.adapt_every or config.rounds]
     return make_program(
         factory,
-        sampler,
+        clients.sampler,
         dropout=config.dropout,
         horizon=min(config.rounds, *steps),
-        lane_map=lane_map,
-        placement=placement(client_map, lane_map),
+        lane_map=clients.lane_map,
+        placement=placement(clients.map, clients.lane_map),
         start=start.variables,
         platform=platform,
     )

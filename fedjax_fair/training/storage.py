@@ -39,9 +39,11 @@ class Storage(NamedTuple):
         """What is kept on disk: ``examples``, ``rows``, both or none."""
         return tuple(name for name, place in self._asdict().items() if place is Place.DISK)
 
-    def describe(self) -> str:
-        """In words, for the notes of a run."""
-        return f'examples: {self.examples}; client rows: {self.rows}; one cohort at a time on the device'
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a user should know: nothing where all is on the device."""
+        where = f'examples: {self.examples}; client rows: {self.rows}; one cohort at a time on the device'
+        return (where,) if self.streams else ()
 
 
 def choose_storage(

@@ -39,7 +39,7 @@ BY_NAME = {  # the file, and what it imports by a name when somebody asks
     'methods/__init__.py': ["f'{__name__}.{name}'"],  # its own modules
     'data/sources/medical.py': ['name'],  # an optional library
 }
-HOMES = ('fedjax_fair', 'experiments', 'benchmarks', 'tests', 'tools', 'docs')
+HOMES = ('fedjax_fair', 'experiments', 'benchmarks', 'tools', 'docs')
 LINES_PER_FILE, LINES_PER_FUNCTION = 350, 60
 IMPORTERS = ('import_module', '__import__')
 MODULES = sorted(path for path in ROOT.rglob('*.py') if path != ROOT / '__init__.py')
