@@ -107,7 +107,7 @@ def play(recipe, hyper=None, rounds=2, ids=(0, 1, 2, 3), local=LOCAL, batch_norm
         sizes=SIZES,
         example=FEDERATION.x[0],
         local=local,
-        rounds=rounds,
+        rounds=max(rounds, 1),
     )
     start = chosen.init(jax.random.key(0))._replace(round=jnp.asarray(first_round, jnp.int32))
     states, step = [start], jax.jit(chosen.round)

@@ -17,7 +17,13 @@ TASK = classification(3)
 
 def play(recipe, hyper=None, rounds=3, ids=(0, 1, 2, 3), local=LOCAL):
     chosen = build(
-        tiny_mlp(), TASK, make_methods(recipe, hyper), sizes=SIZES, example=FEDERATION.x[0], local=local, rounds=rounds
+        tiny_mlp(),
+        TASK,
+        make_methods(recipe, hyper),
+        sizes=SIZES,
+        example=FEDERATION.x[0],
+        local=local,
+        rounds=max(rounds, 1),
     )
     state, step = chosen.init(jax.random.key(0)), jax.jit(chosen.round)
     for _ in range(rounds):
