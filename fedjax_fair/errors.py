@@ -12,7 +12,7 @@ QUOTED = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")(?!\w)"""  # as repr writes 
 MARKUP = re.compile(
     rf"""
     (?<![^\s(\[]) ` (?P<option> [A-Za-z_][\w.]* ) ` (?![^\s=,;:.?)\]])  # an option stands between words
-    (?: (?P<key> =[\w.]+ )? = (?P<word> {QUOTED} ) )?                   # and a word that is given to it
+    (?: (?P<key> (?:=|:\ )[\w.]+ )? = (?P<word> {QUOTED} ) )?          # and a word that is given to it
     | (?<=is\ not\ one\ of\ ) (?P<words> {QUOTED} (?: ,\ {QUOTED} )* )
     | (?<![\w`]) {QUOTED}
     """,

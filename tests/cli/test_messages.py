@@ -27,6 +27,11 @@ def prox(mu: float = 0.1):
         (lambda: make_methods('`lr`'), "recipe '`lr`' is not one of", "recipe '`lr`' is not one of"),
         (lambda: make_methods('x `lr` y'), "recipe 'x `lr` y' is not", "recipe 'x `lr` y' is not"),
         (lambda: checked(Config(loss="a='b'")), 'loss="a=\'b\'" is not one of', "--loss=a='b' is not one of"),
+        (
+            lambda: checked(Config(model='resnet18', model_options={'stem': 'cifr'})),
+            "model_options: stem='cifr' is not one of",
+            '--model_options: stem=cifr is not one of',
+        ),
         (lambda: checked(Config(loss='ddice')), "loss='ddice' is not one of", '--loss=ddice is not one of'),
         (lambda: checked(Config(loss='"`lr`"')), 'loss=\'"`lr`"\' is not', '--loss="`lr`" is not'),
         (lambda: checked(Config(loss='a\x1bb')), r"loss='a\x1bb' is not", r'--loss=a\x1bb is not'),
