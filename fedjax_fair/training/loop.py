@@ -54,9 +54,8 @@ def run(
 
     An experiment that :func:`~fedjax_fair.training.prepare` gave may stand for its settings and its points.
     A single point without swept values writes straight into ``out``; a grid writes one directory per point below it.
-    All mistakes are found before ``out`` is touched. ``resume`` goes on from the last checkpoint; a finished run is
-    only read. ``profiled`` traces the second round of this call into ``out/profile``. ``facts`` are written into
-    config.json and summary.json beside the others.
+    All mistakes are found before ``out`` is touched. ``resume`` goes on from the last checkpoint, or reads a finished
+    run. ``profiled`` traces the second round into ``out/profile``; ``facts`` go into config.json and summary.json.
     """
     out = pathlib.Path(out)
     if isinstance(config, Experiment):

@@ -253,7 +253,7 @@ def test_a_reader_may_leave_early(words):
 def test_unknown_command_in_a_real_process():
     found = _fedjax_fair('train', '--lr=1')
     assert (found.returncode, found.stdout) == (2, '')
-    commands = 'run, compare, sweep, tune, list, report, verdict, check-method, data'
+    commands = 'run, compare, sweep, tune, plan, list, report, verdict, check-method, data'
     assert found.stderr == f"fedjax-fair: error: command 'train' is not one of {commands}\n"
 
 
