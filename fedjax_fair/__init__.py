@@ -10,53 +10,66 @@ are the packages, such as ``fedjax_fair.ops``.
 
 from __future__ import annotations
 
-import ast
 import importlib
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:  # the public names: type checkers see them here, and _homes reads them off these lines
-    from fedjax_fair.core import Algorithm as Algorithm
-    from fedjax_fair.core import ClientMap as ClientMap
-    from fedjax_fair.core import Local as Local
-    from fedjax_fair.core import Method as Method
-    from fedjax_fair.core import Phase as Phase
-    from fedjax_fair.core import Stage as Stage
-    from fedjax_fair.core import build as build
-    from fedjax_fair.data import make_scenario as make_scenario
-    from fedjax_fair.errors import UserError as UserError
-    from fedjax_fair.methods import make_methods as make_methods
-    from fedjax_fair.metrics import make_task as make_task
-    from fedjax_fair.models import make_model as make_model
-    from fedjax_fair.registry import register as register
-    from fedjax_fair.report import verdict as verdict
-    from fedjax_fair.testing import scripted_rounds as scripted_rounds
-    from fedjax_fair.training import Config as Config
-    from fedjax_fair.training import compare as compare
-    from fedjax_fair.training import finished as finished
-    from fedjax_fair.training import prepare as prepare
-    from fedjax_fair.training import run as run
-    from fedjax_fair.training import sweep as sweep
-    from fedjax_fair.training import tune as tune
+if TYPE_CHECKING:  # what editors and mypy see; a test compares it with _HOMES
+    from fedjax_fair.core import Algorithm, ClientMap, Local, Method, Phase, Stage, build
+    from fedjax_fair.data import make_scenario
+    from fedjax_fair.errors import UserError
+    from fedjax_fair.methods import make_methods
+    from fedjax_fair.metrics import make_task
+    from fedjax_fair.models import make_model
+    from fedjax_fair.registry import register
+    from fedjax_fair.report import verdict
+    from fedjax_fair.testing import scripted_rounds
+    from fedjax_fair.training import Config, compare, finished, prepare, run, sweep, tune
 
     __version__: str
 
-_PACKAGES = ('diagnostics', 'ops', 'plugins', 'results')  # public as well, without names here
-
-
-def _homes() -> dict[str, tuple[str, ...]]:
-    """Packages and modules, and the names that each gives."""
-    loader: Any = __spec__.loader
-    block = next(node for node in ast.parse(loader.get_source(__name__)).body if isinstance(node, ast.If))
-    names: dict[str, tuple[str, ...]] = dict.fromkeys(_PACKAGES, ())
-    for line in (line for line in block.body if isinstance(line, ast.ImportFrom)):
-        home = (line.module or '').removeprefix(f'{__name__}.')
-        names[home] = (*names.get(home, ()), *(alias.name for alias in line.names))
-    return names
-
-
-_HOMES = _homes()
+_HOMES: dict[str, tuple[str, ...]] = {  # packages and modules, and the names that they give
+    'core': ('Algorithm', 'ClientMap', 'Local', 'Method', 'Phase', 'Stage', 'build'),
+    'data': ('make_scenario',),
+    'diagnostics': (),
+    'errors': ('UserError',),
+    'methods': ('make_methods',),
+    'metrics': ('make_task',),
+    'models': ('make_model',),
+    'ops': (),
+    'plugins': (),
+    'registry': ('register',),
+    'report': ('verdict',),
+    'results': (),
+    'testing': ('scripted_rounds',),
+    'training': ('Config', 'compare', 'finished', 'prepare', 'run', 'sweep', 'tune'),
+}
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-__all__ = sorted([*_HOME_OF, '__version__'])
+
+__all__ = [
+    'Algorithm',
+    'ClientMap',
+    'Config',
+    'Local',
+    'Method',
+    'Phase',
+    'Stage',
+    'UserError',
+    '__version__',
+    'build',
+    'compare',
+    'finished',
+    'make_methods',
+    'make_model',
+    'make_scenario',
+    'make_task',
+    'prepare',
+    'register',
+    'run',
+    'scripted_rounds',
+    'sweep',
+    'tune',
+    'verdict',
+]
 
 
 def __getattr__(name: str) -> Any:
