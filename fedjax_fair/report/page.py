@@ -112,7 +112,10 @@ clients where there are no groups. A group's score is the mean over its clients.
 brackets the raw one with it. Lower is fairer, but a model that is equally bad everywhere has no spread: read it beside
 AVG.</dd>
 <dt>worst</dt><dd>The lowest of these scores. The lowest of several noisy numbers is too low, which is corrected; in
-brackets the raw one, to which the interval belongs. Where sites share test examples there is only the raw one.</dd>
+brackets the raw one, to which the interval belongs. Where sites share test examples there is only the raw one. Figures
+show the raw one, for the sake of its interval.</dd>
+<dt>chance</dt><dd>AVG of a model that knows nothing. Clients' own models may each answer the most frequent class of
+their client, so that their level may be higher than that of the global model.</dd>
 <dt>whole points</dt><dd>Where half an interval is wider than 5 points, tenths of a point say nothing and are not
 shown.</dd>
 <dt>worst 10 %</dt><dd>Mean score of the worst tenth of the clients, rounded up to whole clients.</dd>
