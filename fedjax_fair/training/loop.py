@@ -27,7 +27,7 @@ from fedjax_fair.training.cohort_supply import Resident, Streaming, Supply, join
 from fedjax_fair.training.config import Config
 from fedjax_fair.training.disk_space import bytes_of_checkpoint, check_space, space_of
 from fedjax_fair.training.network import model_name
-from fedjax_fair.training.notes import layout_notes
+from fedjax_fair.training.notes import head_notes, layout_notes
 from fedjax_fair.training.prediction_log import NOTHING, PredictionLog, plan, popped
 from fedjax_fair.training.progress import Display, fairness_note
 from fedjax_fair.training.setup import Experiment, prepare
@@ -132,7 +132,11 @@ class _Runner:
         with self._told(), StopFlag() as stop, display, contextlib.closing(self.supply):
             for warning in self._warnings():
                 display.warn(warning)
-            for note in (*self._head(), *self.experiment.notes, *filter(None, [self.plan.note])):
+            for note in (
+                *head_notes(self.experiment, self.model, self.facts),
+                *self.experiment.notes,
+                *filter(None, [self.plan.note]),
+            ):
                 display.say(note)
             for warning in self.warnings:
                 display.warn(warning)
@@ -167,13 +171,6 @@ class _Runner:
         mended = [*self.checkpoints.notes, *(history.note for history in self.histories), *lost]
         space = space_of(self.experiment, bytes_of_checkpoint(self.supply.whole(self.states)), self.plan.bytes)
         return [*filter(None, mended), *filter(None, [check_space(self.out, space, self.config.checkpoint_every > 0)])]
-
-    def _head(self) -> list[str]:
-        """What is run, in a few lines, as tables and reports show it; what a grid varies is left out."""
-        federation, swept = self.experiment.federation, self.experiment.points[0]
-        facts = {'scenario': federation.name, 'clients': federation.num_clients, **self.facts}
-        settings = {name: value for name, value in self.config.recorded(self.model).items() if name not in swept}
-        return list(results.head_facts(settings, facts).values())
 
     def _rounds(self, stop: StopFlag, display: Display) -> None:
         if self.done == self.config.rounds:
