@@ -111,7 +111,7 @@ def drawing(figure: Figure, path: pathlib.Path, name: str, caption: str) -> str:
     text = svg(figure)
     wide = ' wide' if figure.get_figwidth() > WIDE else ''
     if len(text) > LARGEST_SVG:
-        return image(path, name, caption)
+        return image(path, name, caption, figure.get_figwidth())
     plot = f'<div class="plot{wide}" role="img" aria-label="{as_html(caption)}">{text}</div>'
     return f'<figure class="{name}{wide}">{plot}<figcaption>{as_html(caption)}</figcaption></figure>'
 

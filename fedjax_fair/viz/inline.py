@@ -27,7 +27,10 @@ _OF_COLOUR = {colour.lower(): f'var(--{name})' for name, colour in VARIABLES.ite
 
 
 def svg(figure: Figure) -> str:
-    """The figure as an SVG element of a page: text stays text, and nothing is loaded from outside."""
+    """The figure as an SVG element of a page: text stays text, and nothing is loaded from outside.
+
+    The page reads its width from the variable ``--width``.
+    """
     import matplotlib
 
     out = io.StringIO()
@@ -38,5 +41,5 @@ def svg(figure: Figure) -> str:
     text = re.sub(r'<metadata>.*?</metadata>|<style.*?</style>', '', text, flags=re.DOTALL)
     text = re.sub(r' xmlns(:\w+)?="[^"]*"', '', text)
     text = re.sub(r'<svg([^>]*?) height="[^"]*"', r'<svg\1', text, count=1)
-    text = re.sub(r'(<svg[^>]*?) width="([\d.]+)pt"', r'\1 style="width:\2pt"', text, count=1)
+    text = re.sub(r'(<svg[^>]*?) width="([\d.]+)pt"', r'\1 style="--width:\2pt"', text, count=1)
     return re.sub(r'#[0-9a-f]{6}\b', lambda match: _OF_COLOUR.get(match[0], match[0]), text).strip()
