@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from fedjax_fair.methods import make_methods
 from fedjax_fair.results import head_facts, point_name
 from fedjax_fair.training.config import Config
 from fedjax_fair.training.devices import apart_from_devices
+from fedjax_fair.training.progress import Display
 
 if TYPE_CHECKING:
     from fedjax_fair.training.setup import Experiment
@@ -119,6 +120,18 @@ def idle_notes(points: Sequence[Point], idle: Sequence[Sequence[IdlePart]]) -> l
         for part in parts:
             told.setdefault(part.sentence, []).append(point_name(point))
     return [sentence + _at(names) * (len(names) < len(points)) for sentence, names in told.items()]
+
+
+def tell_idle(experiments: Iterable[Experiment], told: Collection[str] = ()) -> set[str]:
+    """Tell what parts of several recipes do not do, before the first of them trains; a quiet run tells it too.
+
+    What was ``told`` before is not repeated. Returns all that was told until now.
+    """
+    lines = dict.fromkeys((one.title, note) for one in experiments for note in idle_notes(one.points, one.idle))
+    new = [(title, note) for title, note in lines if f'{title}: {note}' not in told]
+    for title, note in new:
+        Display(title, rounds=0).warn(note)
+    return {*told, *(f'{title}: {note}' for title, note in new)}
 
 
 def _at(names: Sequence[str]) -> str:

@@ -22,6 +22,7 @@ from fedjax_fair.training import output
 from fedjax_fair.training.comparison import settings_of
 from fedjax_fair.training.config import Config
 from fedjax_fair.training.loop import run
+from fedjax_fair.training.notes import tell_idle
 from fedjax_fair.training.setup import Experiment, prepare
 from fedjax_fair.training.sweeps import lanes_at_once
 from fedjax_fair.training.trials import (
@@ -86,6 +87,7 @@ def tune(
             _check_same_plan(plan, out)
         experiments = {recipe: plan.experiment(recipe, plan.points[recipe], plan.rungs[0]) for recipe in recipes}
         output.make_out(out, resume=resume, runs=runs)
+        tell_idle(experiments.values())
         return _tuned(plan, experiments, out, how | {'quiet': quiet})
 
 

@@ -147,7 +147,7 @@ def pretended(guessing, tmp_path, monkeypatch):
 
     def experiment(plan, recipe, points, rung):
         config = plan.configs[recipe]
-        made = types.SimpleNamespace(config=config, points=points, program=None, lanes=None)
+        made = types.SimpleNamespace(config=config, points=points, program=None, lanes=None, idle=[()] * len(points))
         made.at = lambda points: types.SimpleNamespace(points=points)
         return made
 
