@@ -33,8 +33,11 @@ def frontier_figure(
     with style.styled():
         figure = new_figure(*style.ONE)
         ax = figure.subplots()
+        crosses: dict[Spot, list[str]] = {}  # runs that give the same numbers share a label
         for run in beside:
-            _point(ax, _found_place(run, found) or _place(run, metric), run.label, style.SOFT, 'x')
+            crosses.setdefault(_found_place(run, found) or _place(run, metric), []).append(run.label)
+        for spot, labels in crosses.items():
+            _point(ax, spot, ', '.join(labels), style.SOFT, 'x')
         handles = [_curve(ax, runs, place, metric) for place, runs in enumerate(runs_by_value.values())]
         shown = [run for runs in runs_by_value.values() for run in runs.values()]
         score, over = score_of(shown, metric), 'group' if any(run.groups for run in shown) else 'client'
@@ -42,7 +45,7 @@ def frontier_figure(
         ax.set_title('better is up and right ↗', color=style.SOFT, fontsize=9, fontweight='normal')
         ax.margins(0.12)
         style.only_possible(ax, 'xy')
-        chance = chance_lines(ax, chances(shown, metric=metric))
+        chance = chance_lines(ax, chances([*shown, *beside], metric=metric))
         style.legend_below(figure, *zip(*(*zip(handles, runs_by_value, strict=True), *chance), strict=True))
         return figure
 

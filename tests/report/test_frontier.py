@@ -1,5 +1,7 @@
 """Frontiers: folders become curves, tables and a sentence about what fairness costs."""
 
+import dataclasses
+
 import pytest
 
 from fedjax_fair import report, results
@@ -85,6 +87,16 @@ def test_values_with_the_same_numbers_share_a_label(folder):
     run = results.frontiers(folder)['qfedavg.q'][0]
     (ax,) = report.frontier_figure({'qfedavg.q': {0.0: run, 1.0: run}}).axes
     assert [text.get_text() for text in ax.texts if text.get_text()] == ['0, 1']
+
+
+def test_other_runs_with_the_same_numbers_share_a_label_and_their_chance_counts(folder, make_run):
+    chance = {'summary_changes': {'chance': {'global': 0.68, 'own': 0.69}}}
+    beside = report.load_runs([make_run('one', **chance), make_run('own', personal=True, **chance)])
+    twin = dataclasses.replace(beside[0], label='twin')
+    figure = report.frontier_figure(results.frontiers(folder), [*beside, twin])
+    assert [text.get_text() for text in figure.axes[0].texts][:2] == ['one, twin', 'own']
+    names = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert names == ['qfedavg.q', 'chance, global model 68.0 %', 'chance, own models 69.0 %']
 
 
 def test_the_report_holds_figure_table_and_sentence(folder):
