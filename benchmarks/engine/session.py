@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from benchmarks.tables import machine
+from fedjax_fair.results.facts import git_commit
 from fedjax_fair.training.config import Config
 from fedjax_fair.training.setup import prepare
 
@@ -61,7 +62,8 @@ def on(host: Mapping[str, Any]) -> str:
 
 def page(title: str, about: str, found: Mapping[str, Any], *parts: Sequence[str]) -> str:
     """A heading, what was measured on which machine, and then lines such as those of a table."""
-    head = [f'# {title}\n', f'{about}; {on(found["machine"])}.\n']
+    commit = f'commit {found["commit"][:7]}; ' if found.get('commit') else ''
+    head = [f'# {title}\n', f'{about}; {commit}{on(found["machine"])}.\n']
     return '\n'.join(itertools.chain(head, *parts)) + '\n'
 
 
@@ -88,5 +90,5 @@ def program(
     given = vars(parser.parse_args())
     folder = given.pop('out')
     host = machine()  # before the work, for its load
-    found = {'machine': host, **given, **measure(**given)}
+    found = {'machine': host, 'commit': git_commit(), **given, **measure(**given)}
     write(folder, name, found, as_markdown(found))

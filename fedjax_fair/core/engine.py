@@ -333,9 +333,9 @@ def _metrics(
     report_bytes: int,
 ) -> dict[str, Array]:
     """What a round says of itself."""
-    down = tree.num_bytes(view.variables)
-    down += sum(tree.num_bytes(view.servers[m.name]) for m in methods if m.broadcasts)
-    up = tree.num_bytes(view.variables) + report_bytes // len(ok)
+    model = _bytes_sent(methods, view.variables)
+    down = model + sum(tree.num_bytes(view.servers[m.name]) for m in methods if m.broadcasts)
+    up = model + report_bytes // len(ok)
     taking_part = jnp.sum(ok.astype(jnp.float32))
     return {
         'train_loss': jnp.sum(sent.loss_sum) / jnp.maximum(jnp.sum(jnp.where(ok, sent.examples, 0)), 1),
@@ -345,3 +345,9 @@ def _metrics(
         'bytes_up': taking_part * float(up),
         'bytes_down': jnp.sum(view.mask.astype(jnp.float32)) * float(down),
     }
+
+
+def _bytes_sent(methods: Sequence[Method], variables: PyTree) -> int:
+    """Bytes of the model without the leaves that stay with their clients."""
+    kept = {path for m in methods if m.keeps is not None for path in m.keeps(variables)}
+    return tree.num_bytes(variables) - tree.num_bytes(tree.pick(variables, kept))

@@ -87,6 +87,7 @@ class Method(NamedTuple):
     - ``whole``: ``revise`` and ``reduce`` see batch statistics too.
     - ``ignores_weights``: its ``reduce`` would silently drop the scores of other methods.
     - ``broadcasts``: its state on the server travels to the clients, so that it counts as communication.
+    - ``keeps``: ``keeps(variables)`` are the paths of leaves that stay with their clients, so that they do not count.
     """
 
     name: str
@@ -101,6 +102,7 @@ class Method(NamedTuple):
     ignores_weights: bool = False
     whole: bool = False
     broadcasts: bool = False
+    keeps: Callable[[Variables], set[str]] | None = None
     # before the first round
     idle: hooks.Idle | None = None
     init: hooks.Init | None = None

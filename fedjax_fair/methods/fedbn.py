@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import jax
-import jax.numpy as jnp
 
 from fedjax_fair.core import tree
 from fedjax_fair.core.hooks import Reported
@@ -13,50 +10,11 @@ from fedjax_fair.core.idle import Effect, Setting
 from fedjax_fair.core.method import Context, Method, Stage, View
 from fedjax_fair.core.types import Array, PyTree, Run, Variables
 from fedjax_fair.errors import UserError
+from fedjax_fair.methods.at_home import at_home
 from fedjax_fair.methods.personal import OWN_MODEL
 from fedjax_fair.registry import register
 
 NO_BATCH_NORM = 'the network has no batch normalisation that keeps statistics; norm=batch gives it one'
-
-
-def at_home(name: str, choose: Callable[[Variables], set[str]]) -> Method:
-    """Leaves that never leave their client: it takes them up again in every round, and deploys them.
-
-    They are withheld from the upload, so that nothing of them enters the server's mean or its optimiser. The global
-    model that is evaluated has their plain mean over the clients that took part so far: what a newcomer would get.
-    """
-
-    def init(variables: Variables, run: Run) -> tuple[PyTree, PyTree]:
-        return None, tree.pick(variables, choose(variables))
-
-    def own(ctx: Context, variables: Variables) -> Variables:
-        return tree.put(variables, ctx.row)
-
-    def withheld(ctx: Context, scratch: PyTree, before: Variables, after: Variables) -> Variables:
-        return tree.put(after, tree.pick(before, set(ctx.row)))
-
-    def report(ctx: Context, scratch: PyTree, before: Variables, after: Variables) -> tuple[PyTree, Reported]:
-        return tree.pick(after, set(ctx.row)), {}
-
-    def serve(view: View, clients: PyTree) -> Variables:
-        mean = {k: view.mean(table) for k, table in clients.items()}
-        some = jnp.any(view.mask)
-        now = tree.pick(view.variables, set(clients))
-        return tree.put(view.variables, tree.select(some, {k: mean[k] for k in now}, now))
-
-    def idle(setting: Setting) -> Effect | None:
-        return None if choose(setting.variables) else Effect(NO_BATCH_NORM)
-
-    return Method(
-        name,
-        stage=Stage.OWN,
-        idle=idle,
-        init=init,
-        download=own,
-        upload=withheld,
-        report=report,
-        serve=serve,
-    )
 
 
 @register.recipe
@@ -78,7 +36,7 @@ def fedbn(match: str = '') -> list[Method]:
             raise UserError(f'`fedbn.match`={match!r} is in no path of the model; it has {", ".join(every)}')
         return {path for path in every if match in path}
 
-    return [at_home('fedbn', choose)]
+    return [at_home('fedbn', choose, NO_BATCH_NORM)]
 
 
 @register.recipe
@@ -87,9 +45,11 @@ def silobn() -> list[Method]:
 
     Reference: Andreux et al., Siloed Federated Learning for Multi-Centric Histopathology Datasets, DCL 2020.
     """
-    return [
-        at_home('silobn', lambda variables: set(jax.tree.leaves(tree.paths({'batch_stats': variables['batch_stats']}))))
-    ]
+
+    def statistics(variables: Variables) -> set[str]:
+        return set(jax.tree.leaves(tree.paths({'batch_stats': variables['batch_stats']})))
+
+    return [at_home('silobn', statistics, NO_BATCH_NORM)]
 
 
 @register.recipe

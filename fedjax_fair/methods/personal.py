@@ -9,12 +9,14 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from fedjax_fair.core import tree
 from fedjax_fair.core.hooks import Reported
 from fedjax_fair.core.idle import Effect, Setting
 from fedjax_fair.core.local import make_optimizer
 from fedjax_fair.core.method import Aux, Context, Method, Stage, View
 from fedjax_fair.core.tree import select, weighted_sum
 from fedjax_fair.core.types import Array, Batch, PyTree, Variables
+from fedjax_fair.methods.at_home import at_home
 from fedjax_fair.methods.wrappers import row_of_the_model
 from fedjax_fair.options import NonNegative, search
 from fedjax_fair.registry import register
@@ -123,5 +125,9 @@ def _mean_of_all(view: View, clients: PyTree) -> Variables:
 
 @register.recipe
 def local_only() -> list[Method]:
-    """Every client trains its own model on its own data and deploys it; the shared model is there to compare."""
-    return [method._replace(idle=None) for method in personal(0.0)]
+    """Every client trains its own model on its own data and deploys it; nothing is sent.
+
+    What other methods of the recipe do in local training they do to this model. The global model is there to compare:
+    the plain mean of the clients' models, which nobody trains.
+    """
+    return [at_home('local_only', lambda variables: set(jax.tree.leaves(tree.paths(variables))), claims=(OWN_MODEL,))]

@@ -72,7 +72,7 @@ def draw_report(
         _header(runs, tables),
         _left_out(left_out),
         *(_scenario(table, out) for table in tables),
-        frontier_section(out, runs, curves, tables[0].found.metric),
+        frontier_section(out, [table.found for table in tables], curves, tables[0].found.metric),
         tuning_section(out),
         GUIDE,
         costs_section(runs),

@@ -26,9 +26,9 @@ aside { border-color: var(--c5); background: var(--warn); overflow-wrap: anywher
 .remarks { margin: 16px 0 0; padding: 12px 18px; font-size: 14px; }
 .head { color: var(--soft); font-size: 13px; margin: 0; overflow-wrap: anywhere; } .head + .wide { margin-top: 14px; }
 aside ul { margin: 6px 0 0; padding-left: 20px; }
-.wide { overflow-x: auto; }
+.wide, .plot { overflow-x: auto; }
 /* A shadow at the right end as long as there is more to scroll to; names of rows stay. */
-div.wide { background: linear-gradient(to left, var(--card) 40%, transparent) right / 60px 100% no-repeat local,
+div.wide, .plot { background: linear-gradient(to left, var(--card) 40%, transparent) right / 60px 100% no-repeat local,
   linear-gradient(to left, var(--line), transparent) right / 20px 100% no-repeat scroll; }
 .wide tr > :first-child { position: sticky; left: 0; background: var(--card); text-align: left; }
 .figures + .wide { margin-top: 16px; }
@@ -53,8 +53,10 @@ ul.note { padding-left: 20px; }
   grid-auto-flow: dense; margin-top: 26px; align-items: start; }
 figure { margin: 0; min-width: 0; text-align: center; }
 figure.wide { grid-column: 1 / -1; overflow: visible; }
-.plot svg { max-width: 100%; height: auto; } .plot svg * { stroke-linejoin: round; stroke-linecap: butt; }
-.plot.wide { overflow-x: auto; } .plot.wide svg { min-width: 640px; }
+/* Where there is no room, a figure is scrolled in its own box: smaller than this nobody could read it. */
+.plot > * { display: block; margin: 0 auto; width: var(--width); max-width: 100%; min-width: calc(.85 * var(--width));
+  height: auto; max-height: none; }
+.plot svg * { stroke-linejoin: round; stroke-linecap: butt; }
 .plot text { font-family: system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif !important; }
 figure img { max-width: 100%; max-height: 640px; background: white; border-radius: 6px; padding: 6px; }
 figcaption { color: var(--soft); font-size: 13px; max-width: 70ch; margin: 4px auto 0; }
@@ -75,7 +77,7 @@ dd { margin: 0; min-width: 0; }
 @media print {
   body { background: white; font-size: 12px; } main { max-width: none; padding: 0; }
   section { border: 0; padding: 0; } figure, tr, aside, dt { break-inside: avoid; } h2, h3, dt { break-after: avoid; }
-  .wide { overflow: visible; } div.wide { background: none; } .plot.wide svg { min-width: 0; }
+  .wide, .plot { overflow: visible; } div.wide, .plot { background: none; } .plot > * { min-width: 0; }
   table { font-size: 10.5px; } th, td { padding: 3px 4px; } th { white-space: normal; }
   .many { font-size: 8px; } .word { min-width: 0; max-width: 110px; }
   .figures { grid-template-columns: 1fr 1fr; gap: 18px 14px; } figcaption, .note, .head { font-size: 10.5px; }
@@ -112,7 +114,10 @@ clients where there are no groups. A group's score is the mean over its clients.
 brackets the raw one with it. Lower is fairer, but a model that is equally bad everywhere has no spread: read it beside
 AVG.</dd>
 <dt>worst</dt><dd>The lowest of these scores. The lowest of several noisy numbers is too low, which is corrected; in
-brackets the raw one, to which the interval belongs. Where sites share test examples there is only the raw one.</dd>
+brackets the raw one, to which the interval belongs. Where sites share test examples there is only the raw one. Figures
+show the raw one, for the sake of its interval.</dd>
+<dt>chance</dt><dd>AVG of a model that knows nothing. Clients' own models may each answer the most frequent class of
+their client, so that their level may be higher than that of the global model.</dd>
 <dt>whole points</dt><dd>Where half an interval is wider than 5 points, tenths of a point say nothing and are not
 shown.</dd>
 <dt>worst 10 %</dt><dd>Mean score of the worst tenth of the clients, rounded up to whole clients.</dd>

@@ -49,7 +49,7 @@ def drawn(found: Findings) -> Iterator[tuple[str, str, Figure]]:
     runs, score, recorded = found.runs, found.score, score_of(found.runs)
     yield from _forests(found)
     if len(runs) > 1:
-        about = f'Mean and worst {score}: runs on the dotted line are beaten by no other in both.'
+        about = f'Mean and raw worst {score}: runs on the dotted line are beaten by no other in both.'
         yield 'plane', f'{about} {_ellipse_words(found)}'.strip(), fairness.fairness_plane(runs, found)
     yield from _clients(found)
     if (sites := heatmaps.site_map(found)) is not None:
@@ -100,7 +100,8 @@ def _clients(found: Findings) -> Iterator[tuple[str, str, Figure]]:
     yield 'clients', about, fairness.client_distribution(runs, found=found)
     others = {'global': bool(whose), 'adapted': any(run.differs('adapted') for run in runs)}
     for kind in (kind for kind, shown in others.items() if shown and found.metric is None):
-        yield f'clients_{kind}', f'Clients at the end, {kind} model: {dots}', fairness.client_distribution(runs, kind)
+        about = f'Clients at the end, {kind} model: {dots}'
+        yield f'clients_{kind}', about, fairness.client_distribution(runs, kind, found)
 
 
 def drawing(figure: Figure, path: pathlib.Path, name: str, caption: str) -> str:
@@ -110,7 +111,7 @@ def drawing(figure: Figure, path: pathlib.Path, name: str, caption: str) -> str:
     text = svg(figure)
     wide = ' wide' if figure.get_figwidth() > WIDE else ''
     if len(text) > LARGEST_SVG:
-        return image(path, name, caption)
+        return image(path, name, caption, figure.get_figwidth())
     plot = f'<div class="plot{wide}" role="img" aria-label="{as_html(caption)}">{text}</div>'
     return f'<figure class="{name}{wide}">{plot}<figcaption>{as_html(caption)}</figcaption></figure>'
 

@@ -7,6 +7,7 @@ import pathlib
 from collections.abc import Sequence
 
 from fedjax_fair.escaping import as_html, as_markdown
+from fedjax_fair.viz.inline import width_style
 
 Rows = Sequence[Sequence[str]]
 DPI = 160  # of pictures, for screens and slides
@@ -32,8 +33,10 @@ def html_table(heads: Sequence[str], rows: Rows) -> str:
     return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
-def image(path: pathlib.Path, name: str, caption: str) -> str:
-    """A picture that is part of the page."""
+def image(path: pathlib.Path, name: str, caption: str, inches: float | None = None) -> str:
+    """A picture that is part of the page; a figure, so many ``inches`` wide, keeps a size that can be read."""
     data = base64.b64encode(path.read_bytes()).decode()
-    shown = f'<img alt="{as_html(caption)}" src="data:image/png;base64,{data}">'
+    width = '' if inches is None else f' {width_style(72 * inches)}'
+    shown = f'<img alt="{as_html(caption)}"{width} src="data:image/png;base64,{data}">'
+    shown = shown if inches is None else f'<div class="plot">{shown}</div>'
     return f'<figure class="{as_html(name)}">{shown}<figcaption>{as_html(caption)}</figcaption></figure>'

@@ -9,6 +9,7 @@ from fedjax_fair.escaping import as_html, as_markdown
 from fedjax_fair.publishing import publish
 from fedjax_fair.report.pieces import html_table, markdown_table
 from fedjax_fair.results import TUNING, tuning
+from fedjax_fair.results.chance import NOT_LEARNED
 
 Record = dict[str, Any]
 Texts = tuple[list[str], list[list[str]]]
@@ -65,7 +66,7 @@ def _trials(record: Record, found: Record) -> Texts:
     for number, trial in enumerate(found['trials']):
         name = 'as given' if number == 0 else str(number)
         mark = ' (chosen)' if number == found.get('chosen') else ''
-        scores = [_percent(trial['scores'].get(length)) for length in rounds]
+        scores = [_percent(trial['scores'].get(length)) + _doubt(trial, length) for length in rounds]
         rows.append([name + mark, *(f'{value:g}' for value in trial['point'].values()), *scores])
     return ['trial', *found['space'], *(f'validation score after {length} rounds' for length in rounds)], rows
 
@@ -74,9 +75,30 @@ def _percent(score: float | None) -> str:
     return '–' if score is None else f'{100 * score:.2f}'
 
 
+def _doubt(trial: Record, rounds: str) -> str:
+    """The mark of a trial whose models learned nothing in so many rounds."""
+    return '' if trial.get('learned', {}).get(rounds, True) else f' ({NOT_LEARNED})'
+
+
 def _chosen(found: Record) -> str:
     if found.get('chosen') is None:
         return 'not finished'
-    point = ', '.join(f'{name}={value:g}' for name, value in found['trials'][found['chosen']]['point'].items())
+    trial = found['trials'][found['chosen']]
+    point = ', '.join(f'{name}={value:g}' for name, value in trial['point'].items())
     which = 'the settings as given' if found['chosen'] == 0 else f'trial {found["chosen"]}'
-    return f'chosen is {which} ({point}); trials were trained on {found["examples_trained"]:,.0f} examples'
+    judged = f' by {_sets(found)}' if 'validation_examples' in found else ''
+    lost = [one for one in found['trials'] if any(not up for up in one.get('learned', {}).values())]
+    words = f'chosen is {which} ({point}){judged}; trials were trained on {found["examples_trained"]:,.0f} examples'
+    if any(trial is one for one in lost):
+        return f'{words}; no trial learned anything: AVG on validation data is not above chance'
+    return f'{words}; {_avoided(len(lost))}' if lost else words
+
+
+def _sets(found: Record) -> str:
+    sets = found['validation_sets']
+    return f'{found["validation_examples"]:,} validation examples in {sets} set{"s" * (sets > 1)}'
+
+
+def _avoided(count: int) -> str:
+    what = 'one trial' if count == 1 else f'{count} trials'
+    return f'{what} did not learn (AVG on validation data is not above chance) and could not be chosen'

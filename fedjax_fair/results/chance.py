@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Sequence
 
 from fedjax_fair.errors import UserError
 from fedjax_fair.results.comparison import average_of_run
@@ -24,13 +23,6 @@ def chance_level(run: Run, kind: str = 'global') -> float | None:
     return (run.summary['chance'] or {}).get('own' if own else 'global')
 
 
-def headline_chances(runs: Sequence[Run], metric: str | None = None) -> list[float]:
-    """The different chance levels of the headline models of some runs, in percent; not known of another ``metric``."""
-    levels = (chance_level(run, run.headline) for run in runs if metric in (None, run.score))
-    return sorted({100 * level for level in levels if level is not None})
-
-
-@functools.lru_cache(maxsize=256)  # every statistic of a comparison asks for it
 def unlearned(run: Run, kind: str = 'global') -> str:
     """Why nobody must call a kind of model fair; empty where it is above :func:`chance_level`.
 

@@ -21,8 +21,10 @@ TUNING_FIELDS = {
     'trial_seeds': list,
     'validation': float,
 }
-TRIAL = fields({'point': dict_of(NUMBER), 'scores': dict_of(maybe(NUMBER))})
-SEARCHED = fields({'space': dict_of(TEXT), 'trials': list_of(TRIAL)})
+LEARNED = dict_of(Shape('true or false', lambda value: isinstance(value, bool)))
+TRIAL = fields({'point': dict_of(NUMBER), 'scores': dict_of(maybe(NUMBER)), 'learned': LEARNED}, may_lack=('learned',))
+SETS = ('validation_sets', 'validation_examples')
+SEARCHED = fields({'space': dict_of(TEXT), 'trials': list_of(TRIAL), **dict.fromkeys(SETS, WHOLE)}, may_lack=SETS)
 OBJECTIVES = ('mean', 'worst')
 TUNING_SHAPES = {
     'objective': Shape(f'one of {", ".join(OBJECTIVES)}', lambda value: value in OBJECTIVES),

@@ -10,7 +10,9 @@ from typing import NamedTuple
 from scipy.special import stdtrit
 
 from fedjax_fair.errors import UserError
+from fedjax_fair.results.captions import score_of
 from fedjax_fair.results.comparison import compare_runs
+from fedjax_fair.results.measures import Level, measures_of
 from fedjax_fair.results.runs import Run
 
 OVER_BOTH = '95 % intervals: new seeds and new patients of these sites'
@@ -20,11 +22,13 @@ OVER_SEEDS = '95 % intervals: new seeds alone; without predictions nothing is kn
 class Interval(NamedTuple):
     """A number and half the width of its 95 % interval, in percent; None: the interval is not known.
 
-    ``lo`` and ``hi`` are its ends, inside what is possible.
+    ``lo`` and ``hi`` are its ends, inside what is possible. Of the worst score the number is the raw one, to which the
+    interval belongs, and ``corrected`` is without the bias of noise, where that can be told.
     """
 
     value: float
     error: float | None
+    corrected: float | None = None
 
     @property
     def lo(self) -> float | None:
@@ -36,7 +40,7 @@ class Interval(NamedTuple):
 
 
 class Cost(NamedTuple):
-    """From the value with the best mean to the value with the best worst: what worst gains, what the mean pays.
+    """From the value with the best mean to that with the best raw worst: what raw worst gains, what the mean pays.
 
     ``error`` is half the width of the 95 % interval of the gain; None: these runs cannot be paired.
     """
@@ -81,10 +85,19 @@ def _analysed(run: Run, metric: str | None) -> tuple[dict[str, Interval], tuple[
         found = compare_runs([run], metric=metric)
     except UserError:
         return {}, (OVER_SEEDS,) * known
-    return {  # half a width of 0: all seeds and patients agree, and tell nothing of others
-        name: Interval(100 * float(one.level.estimate[0]), (100 * float(one.level_half[0]) or None) if known else None)
-        for name, one in found.analysis.outcomes.items()
-    }, (OVER_BOTH,) * known + found.notes
+    levels = {key: measure.levels[0] for key, measure in measures_of(found, score_of([run], metric)).items()}
+    intervals = {key: one for key, level in levels.items() if (one := from_level(level, known)) is not None}
+    return intervals, (OVER_BOTH,) * known + found.notes
+
+
+def from_level(level: Level | None, known: bool = True) -> Interval | None:
+    """A level of a table as the number of a frontier; its interval is only told where it is ``known``."""
+    if level is None or level.estimate is None:
+        return None
+    error = None
+    if known and level.lo is not None and level.hi is not None:
+        error = max(level.estimate - level.lo, level.hi - level.estimate)  # one end may be cut at 0 or 100
+    return Interval(level.estimate, error, level.corrected)
 
 
 def _over_seeds(run: Run, statistic: str) -> Interval | None:

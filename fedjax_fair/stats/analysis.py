@@ -101,27 +101,56 @@ def margin(name: str, delta: float | Mapping[str, float], spread: np.ndarray, fi
 def analyse_sample(sample: Sample, delta: float | Mapping[str, float] = 0.01) -> Analysis:
     """All statistics of a sample, with intervals and verdicts."""
     recipes, seeds = len(sample.base), sample.base.shape[1] // sample.within
-    first, second = inference.pair_places(recipes)
-    outcomes: dict[str, Outcome] = {}
-    spread = np.zeros(recipes)
-    for name, statistic in statistics_of(sample).items():
-        by_seed, gradient = statistic.value(sample)
-        values, influences = sample.over_seeds(by_seed), sample.pull(gradient)
-        level = inference.errors(values, influences, statistic.smooth)
-        own = inference.pair_errors(values, influences, statistic.smooth)
-        pairs = inference.moderated(own, recipes, seeds)
-        if name == 'spread2':
-            spread = _spread(values)
-        least = margin(name, delta, spread, first, second)
-        p, half90 = pairs.p, pairs.half(0.9)
-        adjusted = holm(p)
-        word = verdicts(pairs.estimate, p, half90, least, statistic.higher_is_better)
-        best = best_set(pairs.estimate, adjusted, first, second, recipes, statistic.higher_is_better)
-        outcomes[name] = Outcome(
-            statistic, values, level, level.half(0.95), first, second, pairs, own.a, p, adjusted, pairs.half(0.95),
-            half90, least, word, best, influences,
-        )  # fmt: skip
+    found = {name: _estimated(sample, one, recipes, seeds) for name, one in statistics_of(sample).items()}
+    spread = _spread(found['spread2'].values) if 'spread2' in found else np.zeros(recipes)
+    # P values and half widths of all statistics at once: one by one they would take several times as long.
+    levels, pairs = (inference.joined([getattr(one, kind) for one in found.values()]) for kind in ('level', 'pairs'))
+    numbers = (levels.half(0.95), pairs.p, pairs.half(0.95), pairs.half(0.9))
+    by_statistic = zip(found.items(), *(np.split(one, len(found)) for one in numbers), strict=True)
+    outcomes = {
+        name: _judged(one, level_half, p, half95, half90, margin(name, delta, spread, one.first, one.second))
+        for (name, one), level_half, p, half95, half90 in by_statistic
+    }
     return Analysis(sample, outcomes, delta)
+
+
+class _Estimated(NamedTuple):
+    """What an :class:`Outcome` is made from."""
+
+    statistic: Statistic
+    values: np.ndarray
+    level: Errors
+    first: np.ndarray
+    second: np.ndarray
+    pairs: Errors
+    a_own: np.ndarray
+    influences: list[np.ndarray]
+
+
+def _estimated(sample: Sample, statistic: Statistic, recipes: int, seeds: int) -> _Estimated:
+    by_seed, gradient = statistic.value(sample)
+    values, influences = sample.over_seeds(by_seed), sample.pull(gradient, statistic.unit)
+    level = inference.errors(values, influences, statistic.smooth)
+    own = inference.pair_errors(values, influences, statistic.smooth)
+    pairs = inference.moderated(own, recipes, seeds)
+    return _Estimated(statistic, values, level, *inference.pair_places(recipes), pairs, own.a, influences)
+
+
+def _judged(
+    one: _Estimated,
+    level_half: np.ndarray,
+    p: np.ndarray,
+    half95: np.ndarray,
+    half90: np.ndarray,
+    least: np.ndarray,
+) -> Outcome:
+    adjusted, up = holm(p), one.statistic.higher_is_better
+    word = verdicts(one.pairs.estimate, p, half90, least, up)
+    best = best_set(one.pairs.estimate, adjusted, one.first, one.second, len(one.values), up)
+    return Outcome(
+        one.statistic, one.values, one.level, level_half, one.first, one.second, one.pairs, one.a_own, p, adjusted,
+        half95, half90, least, word, best, one.influences,
+    )  # fmt: skip
 
 
 def analyse(

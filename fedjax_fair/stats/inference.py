@@ -91,6 +91,11 @@ def pair_errors(values: np.ndarray, influences: Sequence[np.ndarray], smooth: bo
         errors(values[r] - values[r + 1 :], [u[r] - u[r + 1 :] for u in influences], smooth, ROUNDING)
         for r in range(len(values) - 1)
     ]
+    return joined(parts)
+
+
+def joined(parts: Sequence[Errors]) -> Errors:
+    """The entries of several, one after the other: what is expensive is best asked of many at once."""
     if not parts:
         return Errors(*(np.zeros(0) for _ in Errors._fields))
     return Errors(*(np.concatenate(field) for field in zip(*parts, strict=True)))

@@ -7,6 +7,7 @@ Axes: R recipes, S seeds, B base scores (one per test set for a global model, on
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -56,7 +57,7 @@ class Sample:
     within: int = 1
     matched: bool = True
 
-    @property
+    @functools.cached_property
     def scores(self) -> np.ndarray:
         """``[R, S, J]``"""
         return self.base @ self.weights.T
@@ -95,10 +96,18 @@ class Sample:
         """``[J]``: how many clusters judge every unit."""
         return np.sum([self._present(stratum).sum(1) for stratum in self.strata], 0)
 
-    def pull(self, gradient: np.ndarray) -> list[np.ndarray]:
-        """``U[R, S, C]`` of every stratum: the influence of clusters on a statistic of units, ``gradient[R, S, J]``."""
-        base = gradient @ self.weights
-        return [self.over_seeds(np.einsum('rsb,rsbc->rsc', base[..., s.base], s.influence)) for s in self.strata]
+    def pull(self, gradient: np.ndarray, unit: int | None = None) -> list[np.ndarray]:
+        """``U[R, S, C]`` of every stratum: the influence of clusters on a statistic of units, ``gradient[R, S, J]``.
+
+        Of a statistic of one ``unit`` alone, only the strata that say something about it.
+        """
+        places = slice(None) if unit is None else slice(unit, unit + 1)
+        weights, gradient = self.weights[places], gradient[..., places]
+        strata = [s for s in self.strata if unit is None or (weights[:, s.base] != 0).any()]
+        base = [gradient @ weights[:, s.base] for s in strata]
+        return [
+            self.over_seeds(np.einsum('rsb,rsbc->rsc', own, s.influence)) for own, s in zip(base, strata, strict=True)
+        ]
 
     def over_seeds(self, values: np.ndarray) -> np.ndarray:
         """``[R, S, ...]`` averaged over the seeds with the same data; as they are where every seed has the same."""

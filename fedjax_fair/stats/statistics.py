@@ -20,7 +20,10 @@ Valued = tuple[np.ndarray, np.ndarray]  # T[R, S] and dT/ds[R, S, J]
 
 
 class Statistic(NamedTuple):
-    """``value(sample) -> T[R, S], gradient[R, S, J]``; ``judged=False`` is shown with no interval and no verdict."""
+    """``value(sample) -> T[R, S], gradient[R, S, J]``; ``judged=False`` is shown with no interval and no verdict.
+
+    ``unit`` is the place of the only unit that it is about, which spares looking at the test sets of all others.
+    """
 
     value: Callable[[Sample], Valued]
     about: str
@@ -28,6 +31,7 @@ class Statistic(NamedTuple):
     smooth: bool = True
     judged: bool = True
     fewest: int = 1  # units that it needs
+    unit: int | None = None
 
 
 def average(sample: Sample) -> Valued:
@@ -45,7 +49,7 @@ def of_unit(place: int) -> Statistic:
         gradient[..., place] = 1
         return s[..., place], gradient
 
-    return Statistic(value, 'score of one site or client')
+    return Statistic(value, 'score of one site or client', unit=place)
 
 
 def spread_squared(sample: Sample) -> Valued:

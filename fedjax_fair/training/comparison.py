@@ -18,6 +18,7 @@ from fedjax_fair.training.config import Config
 from fedjax_fair.training.federations import load_federation
 from fedjax_fair.training.grid import check_points
 from fedjax_fair.training.loop import run
+from fedjax_fair.training.notes import tell_idle
 from fedjax_fair.training.prediction_log import plan
 from fedjax_fair.training.setup import Experiment, prepare
 
@@ -138,9 +139,11 @@ def _run_units(
         for unit in units[1:]:  # a mistake in the data of another seed shows before any run
             load_federation(next(iter(unit.values())).config)
         output.make_out(out, resume=resume, runs=names)
-        summaries = {}
+        summaries: dict[str, dict[str, Any]] = {}
+        told: set[str] = set()
         for number, unit in enumerate(units):
             experiments = experiments if number == 0 else [prepare(*job) for job in unit.values()]
+            told = tell_idle(experiments, told)
             for name in unit:  # an experiment that is done is let go
                 found = run(experiments.pop(0), out / name, resume=resume, overwrite=overwrite, quiet=quiet)
                 summaries[name] = found[0]

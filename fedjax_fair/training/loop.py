@@ -27,7 +27,7 @@ from fedjax_fair.training.cohort_supply import Resident, Streaming, Supply, join
 from fedjax_fair.training.config import Config
 from fedjax_fair.training.disk_space import bytes_of_checkpoint, check_space, space_of
 from fedjax_fair.training.network import model_name
-from fedjax_fair.training.notes import layout_notes
+from fedjax_fair.training.notes import head_notes, idle_notes, layout_notes
 from fedjax_fair.training.prediction_log import NOTHING, PredictionLog, plan, popped
 from fedjax_fair.training.progress import Display, fairness_note
 from fedjax_fair.training.setup import Experiment, prepare
@@ -52,7 +52,8 @@ def run(
 ) -> list[dict[str, Any]]:
     """Run one experiment, every point of ``points`` times every seed as one program; returns the summaries.
 
-    An experiment that :func:`~fedjax_fair.training.prepare` gave may stand for its settings and its points.
+    An experiment that :func:`~fedjax_fair.training.prepare` gave may stand for its settings and its points; whoever
+    prepared it tells what its recipe does not do (:func:`~fedjax_fair.training.notes.tell_idle`).
     A single point without swept values writes straight into ``out``; a grid writes one directory per point below it.
     All mistakes are found before ``out`` is touched. ``resume`` goes on from the last checkpoint, or reads a finished
     run. ``profiled`` traces the second round into ``out/profile``; ``facts`` go into config.json and summary.json.
@@ -75,7 +76,8 @@ def run(
                 return finished_run.summaries(out, folders)
         experiment = settled(prepared or prepare(settings, points))
         output.make_out(out, resume=resume, runs=runs)
-        return _Runner(experiment, out, folders, resume, quiet, profiled, facts).run()
+        warnings = () if prepared else idle_notes(experiment.points, experiment.idle)
+        return _Runner(experiment, out, folders, resume, quiet, profiled, facts, warnings).run()
 
 
 class _Runner:
@@ -90,6 +92,7 @@ class _Runner:
         quiet: bool,
         traced: bool,
         facts: Mapping[str, str],
+        warnings: Sequence[str],
     ):
         self.experiment, self.config, self.out, self.folders = experiment, experiment.config, out, folders
         self.model = model_name(self.config, experiment.federation)
@@ -106,7 +109,7 @@ class _Runner:
             self.states = self.supply.adopt(states)
             self.done = int(np.asarray(self.states.round)[0])
         before = self.tallies.get('layouts', [])
-        self.warnings = layout_notes(before, experiment.layout, self.config.deterministic)
+        self.warnings = [*warnings, *layout_notes(before, experiment.layout, self.config.deterministic)]
         self.tallies['layouts'] = [*before, *[experiment.layout] * (experiment.layout not in before[-1:])]
         if self.writes:
             output.write_settings(experiment, self.model, folders, facts)
@@ -126,12 +129,15 @@ class _Runner:
 
     def run(self) -> list[dict[str, Any]]:
         """Go on until all rounds are done; a stop request ends after a checkpoint."""
-        title = f'{self.config.recipe} on {self.experiment.federation.name}'
-        display = Display(title, self.config.rounds, self.done, quiet=self.quiet)
+        display = Display(self.experiment.title, self.config.rounds, self.done, quiet=self.quiet)
         with self._told(), StopFlag() as stop, display, contextlib.closing(self.supply):
             for warning in self._warnings():
                 display.warn(warning)
-            for note in (*self._head(), *self.experiment.notes, *filter(None, [self.plan.note])):
+            for note in (
+                *head_notes(self.experiment, self.model, self.facts),
+                *self.experiment.notes,
+                *filter(None, [self.plan.note]),
+            ):
                 display.say(note)
             for warning in self.warnings:
                 display.warn(warning)
@@ -166,13 +172,6 @@ class _Runner:
         mended = [*self.checkpoints.notes, *(history.note for history in self.histories), *lost]
         space = space_of(self.experiment, bytes_of_checkpoint(self.supply.whole(self.states)), self.plan.bytes)
         return [*filter(None, mended), *filter(None, [check_space(self.out, space, self.config.checkpoint_every > 0)])]
-
-    def _head(self) -> list[str]:
-        """What is run, in a few lines, as tables and reports show it; what a grid varies is left out."""
-        federation, swept = self.experiment.federation, self.experiment.points[0]
-        facts = {'scenario': federation.name, 'clients': federation.num_clients, **self.facts}
-        settings = {name: value for name, value in self.config.recorded(self.model).items() if name not in swept}
-        return list(results.head_facts(settings, facts).values())
 
     def _rounds(self, stop: StopFlag, display: Display) -> None:
         if self.done == self.config.rounds:

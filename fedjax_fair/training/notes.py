@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,9 +15,13 @@ from fedjax_fair.core.types import Algorithm
 from fedjax_fair.data import Federation
 from fedjax_fair.data.problems import patients_of_several
 from fedjax_fair.methods import make_methods
-from fedjax_fair.results import point_name
+from fedjax_fair.results import head_facts, point_name
 from fedjax_fair.training.config import Config
 from fedjax_fair.training.devices import apart_from_devices
+from fedjax_fair.training.progress import Display
+
+if TYPE_CHECKING:
+    from fedjax_fair.training.setup import Experiment
 
 Point = Mapping[str, float]
 SHOWN_POINTS = 3  # of a grid, that a note names
@@ -38,6 +43,28 @@ def notes_of(local: Local, federation: Federation, algorithm: Algorithm) -> tupl
         whose = f'the last batch of {lone} of {federation.num_clients} clients'
         notes.append(f'{whose} is a single example, of which batch norm makes little; try another batch_size')
     return (*notes, *(problem.sentence for problem in patients_of_several(federation)))
+
+
+def head_notes(experiment: Experiment, model: str, facts: Mapping[str, Any]) -> list[str]:
+    """What is run, in a few lines, as tables and reports show it; what a grid varies is left out.
+
+    ``facts`` are those of the federation. The test sets of a trial are validation sets, and are told as such.
+    """
+    federation, swept = experiment.federation, experiment.points[0]
+    facts = {'scenario': federation.name, 'clients': federation.num_clients, **facts}
+    notes = [_scored_on(facts.pop('tests')['examples'])] if experiment.is_trial else []
+    settings = {name: value for name, value in experiment.config.recorded(model).items() if name not in swept}
+    return [*head_facts(settings, facts).values(), *notes]
+
+
+def _scored_on(sizes: Sequence[int]) -> str:
+    """On what a trial is scored.
+
+    >>> _scored_on([6, 18, 9])
+    'scored on 3 validation sets of 6 to 18 examples; no test example is evaluated'
+    """
+    held = ' to '.join(map(str, dict.fromkeys((min(sizes), max(sizes)))))
+    return f'scored on {len(sizes)} validation sets of {held} examples; no test example is evaluated'
 
 
 def overruled_notes(config: Config) -> tuple[str, ...]:
@@ -93,6 +120,18 @@ def idle_notes(points: Sequence[Point], idle: Sequence[Sequence[IdlePart]]) -> l
         for part in parts:
             told.setdefault(part.sentence, []).append(point_name(point))
     return [sentence + _at(names) * (len(names) < len(points)) for sentence, names in told.items()]
+
+
+def tell_idle(experiments: Iterable[Experiment], told: Collection[str] = ()) -> set[str]:
+    """Tell what parts of several recipes do not do, before the first of them trains; a quiet run tells it too.
+
+    What was ``told`` before is not repeated. Returns all that was told until now.
+    """
+    lines = dict.fromkeys((one.title, note) for one in experiments for note in idle_notes(one.points, one.idle))
+    new = [(title, note) for title, note in lines if f'{title}: {note}' not in told]
+    for title, note in new:
+        Display(title, rounds=0).warn(note)
+    return {*told, *(f'{title}: {note}' for title, note in new)}
 
 
 def _at(names: Sequence[str]) -> str:

@@ -16,6 +16,7 @@ from fedjax_fair.options import AUTO
 from fedjax_fair.publishing import make_folder, reason
 from fedjax_fair.results import CONFIG, SUMMARY, holds_run
 from fedjax_fair.training.config import COMPUTE_OPTIONS, Config, text_of_options
+from fedjax_fair.training.notes import idle_notes
 from fedjax_fair.training.output_files import (
     HERE,
     add_to_list,
@@ -91,10 +92,11 @@ def write_settings(
 ) -> None:
     """config.json of every point that has none; ``facts`` stand beside the settings."""
     config, more = experiment.config, {'layout': experiment.layout, **facts}
+    notes = [*experiment.notes, *idle_notes(experiment.points, experiment.idle)]
     for folder, point in zip(folders, experiment.points, strict=True):
         make_folder(folder)
         if not (folder / CONFIG).exists():
-            results.write_config(folder, config.at(point).recorded(model), experiment.notes, plugin_files(config), more)
+            results.write_config(folder, config.at(point).recorded(model), notes, plugin_files(config), more)
 
 
 def resumed(config: Config, folder: pathlib.Path) -> Config:

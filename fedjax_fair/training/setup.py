@@ -30,7 +30,7 @@ from fedjax_fair.training.devices import available_devices, layout, maps_of, pla
 from fedjax_fair.training.federations import load_federation
 from fedjax_fair.training.grid import check_not_fixed, check_points
 from fedjax_fair.training.network import build_model, check_weights, starting_weights
-from fedjax_fair.training.notes import idle_notes, idle_of, notes_of, overruled_notes, platform_notes
+from fedjax_fair.training.notes import idle_of, notes_of, overruled_notes, platform_notes
 from fedjax_fair.training.program import Lane, Program, make_lanes, make_program
 from fedjax_fair.training.storage import Storage, choose_storage
 
@@ -66,6 +66,11 @@ class Experiment:
     def sharding(self) -> jax.sharding.Sharding | None:
         """Where states are; None on the machine's only device."""
         return placement(self.client_map, self.lane_map)
+
+    @property
+    def title(self) -> str:
+        """How its lines in a log begin."""
+        return f'{self.config.recipe} on {self.federation.name}'
 
     @property
     def headline(self) -> str:
@@ -136,7 +141,6 @@ def _prepare(
         idle=idle,
         notes=(
             *notes_of(_local(config, {}), federation, algorithm),
-            *idle_notes(points, idle),
             *overruled_notes(config),
             *platform_notes(config),
             *storage.notes,

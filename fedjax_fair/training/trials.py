@@ -142,11 +142,17 @@ def trial_score(
     return score if math.isfinite(score) else None
 
 
-def best_first(scores: Sequence[float | None]) -> list[int]:
+def best_first(scores: Sequence[float | None], learned: Sequence[bool] | None = None) -> list[int]:
     """Numbers of trials from the best score to the worst, the first of equals first; an undefined score is the worst.
+
+    Trials that ``learned`` nothing come after those that did: a model that answers alike everywhere may have the best
+    worst site.
 
     >>> best_first([0.5, None, 0.75, 0.5])
     [2, 0, 3, 1]
+    >>> best_first([0.5, None, 0.75, 0.5], [True, True, False, True])
+    [0, 3, 2, 1]
     """
-    known = [-math.inf if score is None else score for score in scores]
+    above = [True] * len(scores) if learned is None else learned
+    known = [(-1, 0.0) if score is None else (int(up), score) for score, up in zip(scores, above, strict=True)]
     return sorted(range(len(known)), key=known.__getitem__, reverse=True)

@@ -12,15 +12,17 @@ import dataclasses
 import math
 import pathlib
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from fedjax_fair import results
 from fedjax_fair.errors import UserError
 from fedjax_fair.options import at_least, between, options_of, resolve
+from fedjax_fair.results.chance import did_not_learn
 from fedjax_fair.training import output
 from fedjax_fair.training.comparison import settings_of
 from fedjax_fair.training.config import Config
 from fedjax_fair.training.loop import run
+from fedjax_fair.training.notes import tell_idle
 from fedjax_fair.training.setup import Experiment, prepare
 from fedjax_fair.training.sweeps import lanes_at_once
 from fedjax_fair.training.trials import (
@@ -66,7 +68,8 @@ def tune(
 
     Every recipe gets ``budget`` trials from its own search space (see ``fedjax-fair list RECIPE``); all trials of a
     recipe are lanes of one program. Trials hold out a share of each client's training examples (``config.validation``,
-    or 0.2) and are judged on it. The best one, the first of equals, is chosen. The final runs then train as ``config``
+    or 0.2) and are judged on it. The best one, the first of equals, is chosen; one whose models learned nothing only if
+    all did not. The final runs then train as ``config``
     says, with seeds that no trial had, and only they are tested. ``fedjax_fair.report.write_report`` draws the
     comparison of the folders ``out/final/RECIPE`` and ``out/final/RECIPE_tuned``.
     """
@@ -84,6 +87,7 @@ def tune(
             _check_same_plan(plan, out)
         experiments = {recipe: plan.experiment(recipe, plan.points[recipe], plan.rungs[0]) for recipe in recipes}
         output.make_out(out, resume=resume, runs=runs)
+        tell_idle(experiments.values())
         return _tuned(plan, experiments, out, how | {'quiet': quiet})
 
 
@@ -187,42 +191,57 @@ def _searched(
     plan: Plan, recipe: str, experiment: Experiment, out: pathlib.Path, how: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Run the trials of one recipe, rung by rung; returns what tuning.json says of them."""
-    scores: list[dict[str, float | None]] = [{} for _ in plan.points[recipe]]
-    alive, trained = list(range(len(scores))), 0.0
+    trials: list[dict[str, Any]] = [{'point': point, 'scores': {}, 'learned': {}} for point in plan.points[recipe]]
+    alive, trained, found = list(range(len(trials))), 0.0, Tried()
     for rung in plan.rungs:
         alive = sorted(alive[: rung.trials])
         own = [plan.points[recipe][number] for number in alive]
         if rung is not plan.rungs[0]:
             experiment = plan.experiment(recipe, own, rung)
-        found, examples = _run_trials(experiment, out / TRIALS / recipe / f'rounds={rung.rounds}', plan, how)
-        for number, score in zip(alive, found, strict=True):
-            scores[number][str(rung.rounds)] = score
-        trained += examples
-        alive = [alive[place] for place in best_first(found)]
-    trials = [{'point': point, 'scores': own} for point, own in zip(plan.points[recipe], scores, strict=True)]
-    return {'trials': trials, 'chosen': alive[0], 'examples_trained': trained}
+        found = _run_trials(experiment, out / TRIALS / recipe / f'rounds={rung.rounds}', plan, how)
+        for number, score, learned in zip(alive, found.scores, found.learned, strict=True):
+            trials[number]['scores'][str(rung.rounds)] = score
+            trials[number]['learned'][str(rung.rounds)] = learned
+        trained += found.trained
+        alive = [alive[place] for place in best_first(found.scores, found.learned)]
+    judged = {'validation_sets': len(found.examples), 'validation_examples': sum(found.examples)}
+    return {'trials': trials, 'chosen': alive[0], 'examples_trained': trained, **judged}
 
 
-def _run_trials(
-    experiment: Experiment, folder: pathlib.Path, plan: Plan, how: Mapping[str, Any]
-) -> tuple[list[float | None], float]:
-    """The validation scores of the points of an experiment, and how many examples they were trained on.
+class Tried(NamedTuple):
+    """Of some trials the validation scores, whether the models learned anything, and how many examples were trained on.
 
-    Points run together as far as memory allows.
+    ``examples`` are the sizes of the validation sets, those without examples left out.
     """
+
+    scores: Sequence[float | None] = ()
+    learned: Sequence[bool] = ()
+    trained: float = 0.0
+    examples: Sequence[int] = ()
+
+
+def _run_trials(experiment: Experiment, folder: pathlib.Path, plan: Plan, how: Mapping[str, Any]) -> Tried:
+    """Run the points of an experiment, as many together as memory allows."""
     seeds, points = len(plan.seeds), experiment.points
     at_once = max(1, lanes_at_once(experiment.program, experiment.lanes) // seeds)
     size = math.ceil(len(points) / math.ceil(len(points) / at_once))
-    scores, trained = [], 0.0
+    scores: list[float | None] = []
+    summaries: list[dict[str, Any]] = []
+    learned: list[bool] = []
     for start in range(0, len(points), size):
         part = experiment.at(points[start : start + size])
         place = folder if size == len(points) else folder / f'part={start // size + 1}'
-        summaries = run(part, place, **how, facts=SCORED_ON_VALIDATION)
-        trained += sum(summary['examples_trained'] for summary in summaries)
-        scores += [_score(experiment.config, place / results.point_name(point), plan) for point in part.points]
-    return scores, trained
+        summaries += run(part, place, **how, facts=SCORED_ON_VALIDATION)
+        for point, summary in zip(part.points, summaries[start:], strict=True):
+            path = place / results.point_name(point)
+            lines = results.history(path)
+            scores.append(_score(experiment.config, lines, plan))
+            one = results.Run(path, {}, lines, summary, '')
+            learned.append(not did_not_learn(one, one.headline))
+    examples = [count for count in summaries[0]['tests']['examples'] if count]
+    return Tried(scores, learned, sum(summary['examples_trained'] for summary in summaries), examples)
 
 
-def _score(config: Config, folder: pathlib.Path, plan: Plan) -> float | None:
+def _score(config: Config, lines: Sequence[Mapping[str, Any]], plan: Plan) -> float | None:
     best = results.SELECTIONS[config.select]
-    return trial_score(results.history(folder), plan.options['objective'], config.last_k, best)
+    return trial_score(lines, plan.options['objective'], config.last_k, best)

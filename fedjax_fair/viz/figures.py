@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -10,9 +11,9 @@ import numpy as np
 from scipy.special import stdtrit
 
 from fedjax_fair.results import Run, score_of, series
-from fedjax_fair.results.chance import headline_chances
 from fedjax_fair.viz import style
 from fedjax_fair.viz.canvas import new_figure
+from fedjax_fair.viz.chance import chance_lines, chances
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,13 +26,16 @@ FEW_POINTS = 6  # lines with at most this many points show them
 FEWEST_SEEDS = 3  # that a band needs: the interval of two is wider than any figure
 BAND = 'Bands are 95 % intervals of the mean over seeds; the test patients stay the same.'
 SEED_LINES = 'Thin lines are single seeds.'
+GLOBAL_MODEL = 'dotted: the global model'
+GLOBAL_LOOK: dict[str, Any] = {'linewidth': 0.9, 'linestyle': ':'}
 
 
 def accuracy_over_rounds(runs: Sequence[Run]) -> Figure:
     """The score of the headline's model over rounds: a panel per group and one of their mean, a line per run.
 
     Without groups (or with very many) the panels are the mean over clients and the worst tenth of them. Bands are 95 %
-    intervals of the mean over seeds; of two seeds both are drawn instead.
+    intervals of the mean over seeds; of two seeds both are drawn instead. A thin dotted line is the global model of a
+    run whose clients would use models of their own.
     """
     groups = list(dict.fromkeys(group for run in runs for group in run.groups))
     if 0 < len(groups) < MOST_PANELS:
@@ -44,11 +48,14 @@ def accuracy_over_rounds(runs: Sequence[Run]) -> Figure:
         figure, axes = style.grid(len(panels), columns, size, sharex=True, sharey=True)
         for place, (ax, (title, pick)) in enumerate(zip(axes, panels.items(), strict=True)):
             _lines(ax, runs, pick, scale=100)
+            _global_lines(ax, runs, pick)
             ax.set(title=title, xlabel='round', ylabel=f'{score_of(runs)} (%)' if place % columns == 0 else '')
             ax.tick_params(labelbottom=True)
         style.only_possible(axes[0])  # after all lines: panels share their limits
-        style.chance_lines(axes[0], headline_chances(runs))
-        style.legend_below(figure, *_run_handles(runs))
+        chance = chance_lines(axes[0], chances(runs))
+        own = any(run.differs(run.headline) for run in runs)
+        shared = [(style.handle(color=style.SOFT, **GLOBAL_LOOK), GLOBAL_MODEL)] * own
+        style.legend_below(figure, *zip(*(*_run_entries(runs), *shared, *chance), strict=True))
         return figure
 
 
@@ -65,7 +72,7 @@ def training_loss(runs: Sequence[Run]) -> Figure:
         seen = np.concatenate([mean[np.isfinite(mean)] for mean in means])
         if seen.size and seen.min() > 0 and seen.max() > 100 * seen.min():
             ax.set_yscale('log')
-        style.legend_below(figure, *_run_handles(runs))
+        style.legend_below(figure, *zip(*_run_entries(runs), strict=True))
         return figure
 
 
@@ -109,6 +116,15 @@ def _lines(ax: Axes, runs: Sequence[Run], pick: Pick, scale: float = 1) -> list[
     return means
 
 
+def _global_lines(ax: Axes, runs: Sequence[Run], pick: Pick) -> None:
+    """The mean of the global model, of runs whose clients use other models."""
+    for place, run in enumerate(runs):
+        if run.differs(run.headline):
+            shared = dataclasses.replace(run, summary=run.summary | {'headline': 'global'})
+            rounds, values = series(run.history, functools.partial(pick, shared))
+            ax.plot(rounds, mean_band(100 * values)[0], color=style.colour(place), **GLOBAL_LOOK)
+
+
 def _at(name: str) -> Pick:
     return lambda run, line: run.of_headline(line).get(name)
 
@@ -120,6 +136,6 @@ def _of_group(name: str) -> Pick:
     return pick
 
 
-def _run_handles(runs: Sequence[Run]) -> tuple[list[Line2D], list[str]]:
-    handles = [style.handle(color=style.colour(i), linestyle=style.dash(i)) for i in range(len(runs))]
-    return handles, [run.label for run in runs]
+def _run_entries(runs: Sequence[Run]) -> list[tuple[Line2D, str]]:
+    looks = [{'color': style.colour(place), 'linestyle': style.dash(place)} for place in range(len(runs))]
+    return [(style.handle(**look), run.label) for look, run in zip(looks, runs, strict=True)]

@@ -11,6 +11,7 @@ from fedjax_fair.viz import style
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+WIDTH = 'width'  # the variable of the page that holds the width of a figure
 # The variables of the page, and the colours that figures have in their place.
 VARIABLES = {
     'ink': style.INK, 'soft': style.SOFT, 'faint': style.FAINT, 'line': style.GRID, 'band': style.BAND,
@@ -27,7 +28,10 @@ _OF_COLOUR = {colour.lower(): f'var(--{name})' for name, colour in VARIABLES.ite
 
 
 def svg(figure: Figure) -> str:
-    """The figure as an SVG element of a page: text stays text, and nothing is loaded from outside."""
+    """The figure as an SVG element of a page: text stays text, and nothing is loaded from outside.
+
+    The page finds its width in a variable, see :func:`width_style`.
+    """
     import matplotlib
 
     out = io.StringIO()
@@ -38,5 +42,14 @@ def svg(figure: Figure) -> str:
     text = re.sub(r'<metadata>.*?</metadata>|<style.*?</style>', '', text, flags=re.DOTALL)
     text = re.sub(r' xmlns(:\w+)?="[^"]*"', '', text)
     text = re.sub(r'<svg([^>]*?) height="[^"]*"', r'<svg\1', text, count=1)
-    text = re.sub(r'(<svg[^>]*?) width="([\d.]+)pt"', r'\1 style="width:\2pt"', text, count=1)
+    text = re.sub(r'(<svg[^>]*?) width="([\d.]+)pt"', lambda m: f'{m[1]} {width_style(float(m[2]))}', text, count=1)
     return re.sub(r'#[0-9a-f]{6}\b', lambda match: _OF_COLOUR.get(match[0], match[0]), text).strip()
+
+
+def width_style(points: float) -> str:
+    """The attribute that tells the page how wide a figure is.
+
+    >>> width_style(403.2)
+    'style="--width:403.2pt"'
+    """
+    return f'style="--{WIDTH}:{points:g}pt"'

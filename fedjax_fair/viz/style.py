@@ -122,7 +122,7 @@ def handle(**look: Any) -> Line2D:
     return Line2D([], [], **look)
 
 
-def legend_below(figure: Figure, handles: Sequence, labels: Sequence[str]) -> None:
+def legend_below(figure: Figure, handles: Sequence = (), labels: Sequence[str] = ()) -> None:
     """One legend under the panels, where it covers no data; the figure grows by the rows it needs."""
     if not handles:
         return
@@ -150,28 +150,12 @@ def wrapped(label: str) -> str:
 
 
 def only_possible(ax: Axes, names: str = 'y') -> None:
-    """Cut axes of percentages (``'x'``, ``'y'`` or ``'xy'``) at 0 and 100: no score lies beyond, wide intervals do."""
+    """Cut axes of percentages (``'x'``, ``'y'`` or ``'xy'``) at 0 and 100: no score lies beyond, wide intervals do.
+
+    Beyond both ends there is room for half a marker, and no tick.
+    """
     for name in names:
         low, high = getattr(ax, f'get_{name}lim')()
         getattr(ax, f'set_{name}lim')(max(low, -EDGE), min(high, 100 + EDGE))
-
-
-def chance_lines(ax: Axes, levels: Sequence[float], across: bool = False) -> None:
-    """Mark the AVG of models that learned nothing, in percent; a level outside of the axis is told at its lower end.
-
-    ``across`` is for scores on the horizontal axis. The limits of the axis stay as they are.
-    """
-    if not levels:
-        return
-    low, high = ax.get_xlim() if across else ax.get_ylim()
-    inside = [level for level in levels if low <= level <= high]
-    for level in inside:
-        (ax.axvline if across else ax.axhline)(level, color=FAINT, linestyle='--', linewidth=1, zorder=0)
-    (ax.set_xlim if across else ax.set_ylim)(low, high)
-    words = 'chance ' + ', '.join(f'{level:.1f} %' for level in levels) + ('' if inside else ' lies outside')
-    spot = (max(inside, default=low), 1.0)
-    look: dict[str, Any] = {'fontsize': 7.5, 'color': SOFT, 'va': 'bottom'}
-    if across:
-        ax.text(*spot, words, transform=ax.get_xaxis_transform(), ha='left', **look)
-    else:
-        ax.text(*spot[::-1], words, transform=ax.get_yaxis_transform(), ha='right', **look)
+        axis = getattr(ax, f'{name}axis')
+        axis.set_ticks([tick for tick in axis.get_ticklocs() if max(low, 0) <= tick <= min(high, 100)])

@@ -31,6 +31,7 @@ def passes(methods, local=LOCAL):
         ('scaffold+server_adam', (1, 0, 0, 0)),
         ('salt', (2, 0, 0, 0)),  # SAM takes its gradient at a second point
         ('ditto', (2, 0, 0, 0)),  # a second model
+        ('local_only', (1, 0, 0, 0)),  # no model but the client's own
         ('ditto+salt', (4, 0, 0, 0)),  # both models at both points
         ('moon', (1, 2, 0, 0)),  # features of two frozen models
         ('qfedavg+afl', (1, 0, 0, 1)),  # one shared measurement, however many read it

@@ -59,6 +59,22 @@ def test_leaves_at_home_never_reach_the_server(recipe, kept):
     assert min(jax.tree.leaves(moved)) > 1e-4
 
 
+def test_what_stays_at_home_is_no_communication():
+    model = tiny_mlp(batch_norm=True).init(jax.random.key(0), FEDERATION.x[:1])
+    kept = {
+        'fedavg': 0,
+        'fedbn': tree.num_bytes(tree.pick(model, tree.norm_paths(model))),
+        'silobn': tree.num_bytes(model['batch_stats']),
+        'local_only': tree.num_bytes(model),
+    }
+    assert 0 < kept['silobn'] < kept['fedbn'] < kept['local_only']
+    for recipe in kept:
+        chosen = algorithm(recipe)
+        _, said = jax.jit(chosen.round)(chosen.init(jax.random.key(0)), EVERYONE, jax.random.key(1))
+        count = float(said['clients'])
+        assert float(said['bytes_up']) == float(said['bytes_down']) == count * (tree.num_bytes(model) - kept[recipe])
+
+
 def test_a_client_deploys_its_own_normalisation_and_a_newcomer_gets_the_mean():
     chosen, state = played('fedbn', cohort=FEDERATION.cohort([0, 1, 2]))
     found = chosen.evaluate(state, FEDERATION.tests, ('global', 'deployed'))

@@ -71,8 +71,15 @@ def test_both_proximal_steps_agree_for_small_ones():
 
 def test_local_models_know_nothing_of_each_other():
     alone, among = play('local_only', ids=(1,))[0], play('local_only', ids=(0, 1, 2))[0]
-    own = [jax.tree.map(lambda leaf: leaf[1], state.clients['personal']) for state in (alone, among)]
+    own = [jax.tree.map(lambda leaf: leaf[1], state.clients['local_only']) for state in (alone, among)]
     assert_close(*own, 1e-6)
+
+
+def test_local_models_are_personal_ones_that_nothing_pulls():
+    (alone, chosen), (beside, other) = play('local_only'), play('personal', {'personal.mu': 0.0})
+    assert_close(alone.variables, chosen.init(jax.random.key(0)).variables, 0)  # nothing reaches the server
+    scores = [one.evaluate(state, FEDERATION.tests, ('deployed',)) for one, state in ((chosen, alone), (other, beside))]
+    np.testing.assert_allclose(*(found['deployed']['loss'][:4] for found in scores), rtol=1e-5)
 
 
 def test_a_client_never_sampled_is_evaluated_with_the_shared_model():

@@ -49,7 +49,7 @@ def test_every_format_is_about_the_metric(pair, tmp_path):
     assert level['estimate'] == pytest.approx(cell.value)
     assert {row['score'] for row in read_csv(table) if row['kind'] == 'difference'} == {'balanced_accuracy'}
     page = report.write_report(pair, tmp_path / 'out', metric='balanced_accuracy').read_text()
-    assert 'mean balanced accuracy over groups' in page and 'Mean and worst balanced accuracy' in page
+    assert 'mean balanced accuracy over groups' in page and 'Mean and raw worst balanced accuracy' in page
     assert 'Accuracy over rounds' in page  # curves are what the runs recorded
 
 

@@ -83,6 +83,16 @@ def test_large_figures_are_pictures(make_run, tmp_path, monkeypatch):
     monkeypatch.setattr(pictures, 'LARGEST_SVG', 10)
     text = write([make_run(seeds=1, rounds=1, every=1, clients=4)], tmp_path / 'out')
     assert '<svg' not in text and 'src="data:image/png;base64,' in text
+    assert text.count('<div class="plot"><img') == text.count('style="--width:') > 3
+
+
+def test_figures_keep_a_size_that_can_be_read_and_scroll_in_their_own_box(make_run, tmp_path):
+    text = write([make_run(seeds=1, rounds=1, every=1, clients=4)], tmp_path / 'out')
+    style, body = text.split('</style>')
+    assert body.count('<svg style="--width:') == body.count('<svg') > 3
+    screen, paper = style.split('@media print')
+    assert 'min-width: calc(.85 * var(--width))' in screen and '.plot { overflow-x: auto; }' in screen
+    assert '.plot > * { min-width: 0; }' in paper  # which cannot be scrolled
 
 
 def test_report_shows_the_table_the_words_the_settings_and_how_to_read(make_run, tmp_path, no_figures):

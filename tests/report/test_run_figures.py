@@ -6,10 +6,12 @@ import sys
 
 import numpy as np
 import pytest
+from matplotlib.colors import to_hex
 
 from fedjax_fair import report, results
 from fedjax_fair.report.pictures import drawn
-from fedjax_fair.results.findings import findings
+from fedjax_fair.results.findings import findings, global_levels
+from fedjax_fair.results.prediction_file import write_predictions
 from fedjax_fair.results.recalls import class_recalls
 from fedjax_fair.results.report_files import FIGURES
 from fedjax_fair.viz import fairness, figures, heatmaps, save, style
@@ -204,6 +206,90 @@ def test_the_chance_line_is_drawn_and_told_where_it_lies_outside(make_run):
     runs = load(make_run('afl', summary_changes={'chance': {'global': 0.01, 'own': 0.01}}), make_run('other'))
     (ax,) = report.fairness_plane(runs).axes
     assert 'chance 1.0 % lies outside' in [text.get_text() for text in ax.texts]
+
+
+@pytest.fixture
+def mixed(make_run):
+    """A recipe with a global model and one with models of clients' own, whose chance levels differ."""
+    options = {'summary_changes': {'chance': {'global': 0.5, 'own': 0.6}}, 'clients': 8, 'images': 20}
+    return load(make_run('fedavg', **options), make_run('ditto', personal=True, **options))
+
+
+def chance_marks(figure):
+    (ax, *_), names = figure.axes, [text for text in legend(figure) if text.startswith('chance')]
+    lines = [line for line in ax.lines if line.get_color() == style.FAINT and len(line.get_xdata()) == 2]
+    return sorted(level for line in lines for level in {*line.get_xdata(), *line.get_ydata()} - {0, 1}), names
+
+
+def test_chance_is_that_of_the_models_that_a_figure_shows(mixed):
+    both = ['chance, global model 50.0 %', 'chance, own models 60.0 %']
+    for figure in (report.client_distribution(mixed), report.accuracy_over_rounds(mixed)):
+        levels, names = chance_marks(figure)
+        assert names == both and {50, 60} <= set(levels)
+        assert not [text for text in figure.axes[0].texts if 'chance' in text.get_text()]
+    for kind, told in (('global', 'chance 50.0 %'), ('deployed', 'chance 60.0 %')):
+        figure = report.client_distribution(mixed, kind)
+        assert [text.get_text() for text in figure.axes[0].texts] == [told] and chance_marks(figure)[1] == []
+
+
+def test_the_global_model_of_a_personal_recipe_is_shown_beside_it(mixed):
+    levels = global_levels(mixed[1])
+    figure = report.fairness_plane(mixed)
+    (hollow,) = [line for line in figure.axes[0].lines if line.get_markerfacecolor() == 'none']
+    assert hollow.get_xydata().tolist() == [[levels['worst'].estimate, levels['avg'].estimate]]
+    assert hollow.get_color() == style.colour(1) and fairness.GLOBAL_MODEL in legend(figure)
+    figure = report.accuracy_over_rounds(mixed)
+    (thin,) = [line for line in figure.axes[0].lines if line.get_linestyle() == ':']
+    curve = results.curve(mixed[1].history, lambda line: line['global']['avg'])
+    np.testing.assert_allclose(thin.get_ydata(), 100 * curve.mean)
+    assert thin.get_color() == style.colour(1) and figures.GLOBAL_MODEL in legend(figure)
+    assert fairness.GLOBAL_MODEL not in legend(report.fairness_plane(mixed[:1]))
+
+
+def test_the_plane_says_that_worst_is_raw(make_run):
+    (ax,) = report.fairness_plane(load(make_run(clients=8, images=20))).axes
+    assert ax.get_xlabel().startswith('raw worst group')
+
+
+def test_no_axis_has_ticks_beyond_what_is_possible(make_run):
+    runs = load(*(make_run(name, level=1, gap=0.01, images=20, clients=8) for name in ('a', 'b')))
+    shown = {'x': report.client_distribution, 'xy': report.fairness_plane, 'y': report.accuracy_over_rounds}
+    for names, figure in ((names, draw(runs)) for names, draw in shown.items()):
+        for axis in (getattr(figure.axes[0], f'{name}axis') for name in names):
+            assert min(axis.get_ticklocs()) >= 0 and max(axis.get_ticklocs()) <= 100
+            assert max(axis.get_view_interval()) <= 100 + style.EDGE
+
+
+def test_clients_without_a_judgement_are_grey_and_said_to_be_left_out(make_run):
+    path = make_run(groups=(), clients=4, images=8)
+    kept = results.predictions(path)
+    write_predictions(path, dataclasses.replace(kept, cluster=np.where(kept.set == 3, 999, kept.cluster)))
+    runs = load(path)
+    found = findings(runs)
+    assert list(found.comparison.clients.sample.left_out) == ['site 3']
+    figure = report.client_distribution(runs, found=found)
+    dots = figure.axes[0].collections[-1]
+    grey = [to_hex(colour).lower() == style.FAINT for colour in dots.get_facecolors()]
+    assert grey == [False, False, False, True] and legend(figure) == [fairness.LEFT_OUT]
+    assert legend(report.client_distribution(runs)) == []  # nobody asked for statistics
+
+
+def test_clients_with_one_model_and_one_test_set_are_all_judged(make_run):
+    path = make_run(groups=(), clients=4, images=8)
+    kept = results.predictions(path)
+    write_predictions(path, dataclasses.replace(kept, test_of=np.zeros(4, int)))
+    runs = load(path)
+    found = findings(runs)
+    assert found.comparison.clients.sample.names == ('everybody',)
+    errors = fairness.client_errors(found, runs[0], 4)
+    assert fairness.judged_clients(found, runs[0], 4).all() and len(set(errors)) == 1 and errors[0] > 0
+
+
+def test_equal_numbers_have_a_colour_bar_of_a_point(make_run):
+    for value in (0.0, 37.5, 100.0):
+        figure = heatmaps.heat_map(['one'], ['a', 'b'], np.full((1, 2), value))
+        low, high = figure.axes[0].collections[0].get_clim()
+        assert high - low == 1 and 0 <= low <= value <= high <= 100
 
 
 def test_loss_axis_is_logarithmic_over_decades(make_run):

@@ -9,6 +9,7 @@ from scipy.stats import t as student
 
 from fedjax_fair import stats
 from fedjax_fair.errors import UserError
+from fedjax_fair.stats import inference
 from fedjax_fair.stats.sample import joined, judge, make_sample
 from fedjax_fair.stats.scores import SCORES
 from fedjax_fair.stats.verdicts import best_set
@@ -174,6 +175,37 @@ def test_two_sources_of_error_agree_with_quadrature_in_corners():
 def test_a_half_width_is_the_inverse_of_p():
     half = stats.half_width(0.95, 0.3, 4, 0.2, 25)
     np.testing.assert_allclose(stats.behrens_fisher(half, 0.3, 4, 0.2, 25), 0.05, rtol=1e-7)
+
+
+def test_half_widths_hold_for_all_shares_of_the_two_errors():
+    """Newton's method has to find its way for errors of very different sizes too."""
+    a, kappa, df = (axis.ravel() for axis in np.meshgrid(10.0 ** np.arange(-10, 3, 3), [1e-8, 1e-3, 1.0], [1, 2.5, 80]))
+    for level in (0.9, 0.95):
+        half = stats.half_width(level, a, 4, kappa, df)
+        np.testing.assert_allclose(stats.behrens_fisher(half, a, 4, kappa, df), 1 - level, rtol=1e-9)
+
+
+def test_all_half_widths_of_a_sample_come_from_three_calls(right, monkeypatch):
+    """One statistic at a time, a hundred sites would take many times as long."""
+    asked = []
+
+    def counted(level, *sources):
+        asked.append(level)
+        return stats.half_width(level, *sources)
+
+    monkeypatch.setattr(inference, 'half_width', counted)
+    stats.analyse_sample(sample_of(right))
+    assert sorted(asked) == [0.9, 0.95, 0.95]
+
+
+def test_one_site_is_judged_by_its_own_test_set(right):
+    sample = sample_of(right)
+    gradient = np.zeros(sample.scores.shape)
+    gradient[..., 1] = 1
+    every, (own,) = sample.pull(gradient), sample.pull(gradient, unit=1)
+    assert len(every) > 1
+    np.testing.assert_array_equal(own, every[1])
+    assert not any(one.any() for place, one in enumerate(every) if place != 1)
 
 
 def test_the_expected_minimum_agrees_with_simulation_and_limits():

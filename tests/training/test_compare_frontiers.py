@@ -17,7 +17,7 @@ def runs(monkeypatch):
         return [{}]
 
     def prepare(config, points=({},)):
-        return types.SimpleNamespace(config=config, points=points)
+        return types.SimpleNamespace(config=config, points=points, idle=[()] * len(points))
 
     monkeypatch.setattr(comparison, 'run', run)
     monkeypatch.setattr(comparison, 'prepare', prepare)
@@ -57,3 +57,14 @@ def test_a_metric_that_runs_will_not_be_judged_by_is_refused_before_them(
 def test_without_frontiers_options_of_other_parts_are_refused(runs, tmp_path):
     with pytest.raises(ValueError, match='no recipe in recipes=fedavg has this part'):
         compare(Config(hyper={'qfedavg.q': 1.5}), ['fedavg'], tmp_path / 'out')
+
+
+def test_parts_that_change_nothing_are_told_of_all_recipes_before_the_first_one_trains(
+    toy, tmp_path, monkeypatch, capsys
+):
+    told = []
+    monkeypatch.setattr(comparison, 'run', lambda *given, **how: told.append(capsys.readouterr().err) or [{}])
+    hyper = {'fedprox.mu': 0.0, 'qfedavg.q': 0.0}
+    compare(toy(hyper=hyper), ['fedavg', 'fedprox', 'qfedavg'], tmp_path / 'out', quiet=True)
+    assert [len(text.splitlines()) for text in told] == [2, 0, 0]
+    assert all(f'{name} on gaussian_toy_1: {name} is the same as' in told[0] for name in ('fedprox', 'qfedavg'))

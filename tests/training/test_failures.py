@@ -1,5 +1,7 @@
 """Clients that drop out or diverge: left out, counted, told, and never written as NaN."""
 
+import json
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -70,6 +72,13 @@ def test_a_run_begins_with_what_is_run_and_which_parts_change_nothing(toy, tmp_p
     assert 'fedprox is the same as fedavg here: mu is 0 (at fedprox.mu=0)' in told
     said = {'part': 'fedprox', 'subject': 'fedprox', 'reason': 'mu is 0', 'same_as': 'fedavg'}
     assert idle['remarks'] == [said] and active['remarks'] == []
+
+
+def test_a_quiet_run_tells_which_parts_change_nothing(toy, tmp_path, capsys):
+    run(toy(recipe='fedprox', hyper={'fedprox.mu': 0.0}, rounds=1), tmp_path / 'out', quiet=True)
+    assert 'fedprox is the same as fedavg here: mu is 0' in capsys.readouterr().err
+    note = json.loads((tmp_path / 'out' / 'config.json').read_text())['notes'][-1]
+    assert note == 'fedprox is the same as fedavg here: mu is 0'
 
 
 def test_a_sound_run_says_nothing(toy, tmp_path, capsys):

@@ -1,6 +1,7 @@
 """Tuning from trials to final runs: what it writes, what it never sees, and that it can be resumed."""
 
 import json
+import shutil
 import types
 
 import pytest
@@ -87,7 +88,7 @@ def test_reports_show_final_runs_and_every_trial_but_no_test_score_of_trials(tun
     assert text == tuning_text(out)
     assert '3 trials of 2 rounds, with 1 seed, 6 rounds in all' in text and 'log-uniform' in text
     for trial in record['recipes']['fedprox']['trials']:
-        score = f'{100 * trial["scores"]["2"]:.2f}'
+        score = f'{100 * trial["scores"]["2"]:.2f}' + ' (did not learn)' * (not trial['learned']['2'])
         assert f'| {trial["point"]["lr"]:g} | {trial["point"]["fedprox.mu"]:g} | {score} |' in text
         assert f'<td>{score}</td>' in page
 
@@ -113,8 +114,17 @@ def test_an_interrupted_search_goes_on_to_the_same_record(config, tuned, tmp_pat
 
 
 @pytest.fixture
-def pretended(tmp_path, monkeypatch):
-    """Trials that are not run: a larger lr validates better, a smaller one tests better. Three fit into memory."""
+def guessing():
+    """The learning rates that train nothing."""
+    return set()
+
+
+@pytest.fixture
+def pretended(guessing, tmp_path, monkeypatch):
+    """Trials that are not run: a larger lr validates better, a smaller one tests better. Three fit into memory.
+
+    The models of those in ``guessing`` learn nothing.
+    """
     runs = []
 
     def run(experiment, folder, **how):
@@ -128,11 +138,16 @@ def pretended(tmp_path, monkeypatch):
             path = folder / results.point_name(point)
             path.mkdir(parents=True)
             (path / 'metrics.jsonl').write_text(json.dumps(line) + '\n')
-        return [{'examples_trained': 10}] * len(experiment.points)
+        known = {'score': 'accuracy', 'headline': 'global', 'chance': {'global': 0.5, 'own': 0.5}}
+        known |= {'examples_trained': 10, 'tests': {'examples': [4, 0, 7]}}
+        return [
+            known | {'global': {'avg': {'mean': 0.4 if point['lr'] in guessing else 0.6}}}
+            for point in experiment.points
+        ]
 
     def experiment(plan, recipe, points, rung):
         config = plan.configs[recipe]
-        made = types.SimpleNamespace(config=config, points=points, program=None, lanes=None)
+        made = types.SimpleNamespace(config=config, points=points, program=None, lanes=None, idle=[()] * len(points))
         made.at = lambda points: types.SimpleNamespace(points=points)
         return made
 
@@ -161,6 +176,35 @@ def test_the_objective_decides_what_is_chosen(pretended, tmp_path):
     record = tune(Config(), ['fedavg'], tmp_path / 'out', budget=3, objective='worst', quiet=True)
     lrs = [trial['point']['lr'] for trial in record['recipes']['fedavg']['trials']]
     assert lrs[record['recipes']['fedavg']['chosen']] == min(lrs)
+
+
+def test_a_trial_that_learned_nothing_is_chosen_only_if_all_did_not(pretended, guessing, tmp_path):
+    """A model that answers alike everywhere may have the best worst site."""
+    out = tmp_path / 'out'
+
+    def tuned_again():
+        shutil.rmtree(out, ignore_errors=True)
+        return tune(Config(), ['fedavg'], out, budget=4, objective='worst', quiet=True)['recipes']['fedavg']
+
+    lrs = [trial['point']['lr'] for trial in tuned_again()['trials']]
+    guessing.add(min(lrs))
+    found = tuned_again()
+    assert lrs[found['chosen']] == sorted(lrs)[1]
+    assert [trial['learned'] for trial in found['trials']] == [{'30': lr != min(lrs)} for lr in lrs]
+    assert (found['validation_sets'], found['validation_examples']) == (2, 11)
+    assert results.tuning(out)['recipes']['fedavg'] == found
+    text = tuning_text(out)
+    assert 'by 11 validation examples in 2 sets' in text and 'one trial did not learn' in text
+    assert f'| {min(lrs):g} | {-100 * min(lrs):.2f} (did not learn) |' in text
+    guessing.update(lrs)
+    assert lrs[tuned_again()['chosen']] == min(lrs) and 'no trial learned anything' in tuning_text(out)
+
+
+def test_the_log_of_trials_says_that_they_are_scored_on_validation_sets(config, tmp_path, capsys):
+    trial = prepare(config.changed(validation=0.2, rounds=1, keep_predictions=False)).as_trial()
+    loop.run(trial, tmp_path / 'out', facts=tuning.SCORED_ON_VALIDATION)
+    told = ' '.join(capsys.readouterr().err.split())
+    assert 'test set' not in told and 'validation sets of' in told
 
 
 def test_seeds_of_trials_are_not_those_of_final_runs(pretended, tmp_path):
