@@ -61,16 +61,17 @@ def check_files(root: str | os.PathLike, names: Iterable[str], where: str, anywh
         _check_kind(found.st_mode, f'{where}: {name}')
 
 
-def check_plain(path: str | os.PathLike, what: str = '') -> None:
+def check_plain(path: str | os.PathLike, what: str = '', folder: bool = False) -> None:
     """Refuse a pipe, a device or the like that would be read for ever; what is missing is left to whoever opens it.
 
-    ``what`` begins the error message; by default the path does.
+    ``what`` begins the error message; by default the path does. With ``folder`` the path may be one.
     """
     try:
         mode = os.stat(path).st_mode
     except OSError:
         return
-    _check_kind(mode, what or os.fspath(path))
+    if not (folder and stat.S_ISDIR(mode)):
+        _check_kind(mode, what or os.fspath(path))
 
 
 def _check_kind(mode: int, what: str) -> None:

@@ -13,12 +13,13 @@ from typing import Any
 from fedjax_fair.data.blocks import merge
 from fedjax_fair.data.class_choice import only_classes
 from fedjax_fair.data.declarations import Classes, ImageSize, JoinSites, NpzKeys, SourceOptions, Task
+from fedjax_fair.data.paths import named_paths
 from fedjax_fair.data.pool import Pool
 from fedjax_fair.data.sources.contents import Arrays, Domains, Encoded, Files
 from fedjax_fair.data.sources.decoded_cache import decode_once
 from fedjax_fair.data.sources.domains import join_domains
 from fedjax_fair.errors import UserError
-from fedjax_fair.foreign import check_files, check_room
+from fedjax_fair.foreign import check_files, check_plain, check_room
 from fedjax_fair.options import not_one_of, pairs, resolve
 from fedjax_fair.registry import sources
 
@@ -58,6 +59,8 @@ def read_arrays(kind: str, argument: str, options: Mapping[str, Any], image_size
     """What a source holds, its domains read and its image files decoded."""
     if kind not in sources:
         raise UserError(f'`scenario`={kind}:{argument}: {kind!r} {not_one_of(kind, sources)}')
+    for path in named_paths(argument):  # names of other things than files are no paths that exist
+        check_plain(path, f'`scenario`={kind}:{path}', folder=True)
     contents = sources[kind](argument, **_resolved(kind, options))
     if isinstance(contents, Domains):
         return join_domains(contents, lambda kind, path: read_arrays(kind, path, {}, image_size))

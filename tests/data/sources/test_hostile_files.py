@@ -16,10 +16,12 @@ import pytest
 from pictures import save
 
 from fedjax_fair import foreign
+from fedjax_fair.data import make_scenario
 from fedjax_fair.data.sources import read_pool
 from fedjax_fair.data.sources.pixels import FORMATS
 from fedjax_fair.errors import UserError
-from fedjax_fair.models.pretrained import read_state_dict
+from fedjax_fair.models.pretrained import read_state_dict, weights_file
+from fedjax_fair.registry import sources
 from fedjax_fair.results import load, predictions
 
 
@@ -126,10 +128,26 @@ def test_files_of_publishers_are_files_inside_their_folder(tmp_path, kind, name,
     refused(kind, tmp_path / 'data', f'{name} is {"a link that leads out" if link else "a named pipe"}')
 
 
-@pytest.mark.parametrize('kind', ['npz', 'csv', 'medmnist'])
-def test_a_named_file_is_a_file(tmp_path, kind):
+@pytest.mark.parametrize('kind', sorted(sources))
+def test_what_a_scenario_names_is_a_file_or_a_folder(tmp_path, monkeypatch, kind):
+    monkeypatch.chdir(tmp_path)  # so that a path is also the name of a set or of a domain's file
+    os.mkfifo('pipe')
+    os.symlink('/dev/zero', 'zeros')
+    for name, is_what in {'pipe': 'a named pipe', 'zeros': 'a device'}.items():
+        argument, reads = (f'one=npz:{name}', 'npz') if kind == 'domains' else (name, kind)
+        refused(kind, argument, f'scenario={reads}:{name} is {is_what}, not a file')
+
+
+def test_an_office_of_pipes_is_refused(tmp_path):
     os.mkfifo(tmp_path / 'pipe')
-    refused(kind, tmp_path / 'pipe', 'pipe is a named pipe, not a file')
+    with pytest.raises(UserError, match='pipe is a named pipe, not a file'):
+        make_scenario(f'office_caltech:{tmp_path / "pipe"}', data_seed=0)
+
+
+def test_weights_are_in_a_file(tmp_path):
+    os.mkfifo(tmp_path / 'weights.npz')
+    with pytest.raises(UserError, match='no such file'):
+        weights_file(tmp_path / 'weights.npz', 'resnet18')
 
 
 def test_a_prepared_set_with_a_pipe_is_not_opened(tmp_path):
