@@ -118,7 +118,8 @@ def leave(signum: int, frame: FrameType | None) -> NoReturn:
     """End the program at once: libraries that are in the middle of something would answer with tracebacks."""
     if _leaving.acquire(blocking=False):
         cursor = SHOW_CURSOR if sys.stderr.isatty() else ''
-        os.write(2, f'{cursor}fedjax-fair: {AT_ONCE}\n'.encode())
+        with contextlib.suppress(OSError):  # it may be closed
+            os.write(2, f'{cursor}fedjax-fair: {AT_ONCE}\n'.encode())
     else:
         time.sleep(1.0)  # another thread is just saying it
     os._exit(EXIT_CODES[signal.Signals(signum)])

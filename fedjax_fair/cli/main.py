@@ -18,7 +18,7 @@ from fedjax_fair import planning
 from fedjax_fair.cli import data, listing, reporting, settings
 from fedjax_fair.cli.check_method import check_method
 from fedjax_fair.cli.help import asks_for_help, help_text
-from fedjax_fair.cli.mistakes import fail, one_line, reader_may_leave
+from fedjax_fair.cli.mistakes import fail, one_line, output_may_fail
 from fedjax_fair.errors import UserError
 from fedjax_fair.interruption import exit_code, of_program
 from fedjax_fair.options import Option, not_one_of
@@ -130,7 +130,7 @@ COMMANDS: dict[str, Callable[[flags.FlagValues, dict[str, str]], int | None]] = 
 def console() -> None:
     """Entry point of ``fedjax-fair COMMAND``."""
     words = sys.argv[1:]
-    with reader_may_leave():
+    with output_may_fail():
         if not words or words[0] == 'help' or asks_for_help(words[0]):
             print(_usage())
             sys.exit(0 if words else 2)
@@ -152,7 +152,7 @@ def binary(command: str, words: Sequence[str] | None = None) -> None:
     """Run one command as an absl program."""
     words = sys.argv[1:] if words is None else list(words)
     if any(map(asks_for_help, words)):
-        with reader_may_leave(), one_line():
+        with output_may_fail(), one_line():
             settings.load_plugins(settings.expanded([*itertools.filterfalse(asks_for_help, words)], command))
             print(f'{COMMANDS[command].__doc__}\n\n{help_text(command)}')
             sys.exit(0)
@@ -211,7 +211,7 @@ def guarded(values: flags.FlagValues) -> Iterator[None]:
         logging.set_verbosity(logging.WARNING)  # absl programs show INFO, and libraries say a lot
         python_logging.getLogger('matplotlib').setLevel(python_logging.ERROR)  # of folders for its fonts, for instance
     try:
-        with of_program(), reader_may_leave(), one_line():
+        with of_program(), output_may_fail(), one_line():
             yield
     except Interrupted as stopped:
         print(f'fedjax-fair: {stopped.with_flags()}', file=sys.stderr)

@@ -27,7 +27,8 @@ REFUSED = (
 
 def fail(message: str) -> NoReturn:
     """Say what is wrong and leave."""
-    print(f'fedjax-fair: error: {" ".join(message.split())}', file=sys.stderr)
+    with contextlib.suppress(OSError):  # where nobody can be told, the exit code remains
+        print(f'fedjax-fair: error: {" ".join(message.split())}', file=sys.stderr)
     sys.exit(2)
 
 
@@ -48,13 +49,41 @@ def one_line() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def reader_may_leave() -> Iterator[None]:
-    """Whoever reads our output may have enough before its end, as ``head`` does: then leave without an error."""
+def output_may_fail() -> Iterator[None]:
+    """Our output may be closed, which is as if nobody read it, or its disk may be full, which is told in one line.
+
+    Whoever reads it may have enough before its end, as ``head`` does: then leave without an error.
+    """
+    _open_closed_streams()
     try:
         try:
             yield
         finally:
             sys.stdout.flush()
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python would complain at its end
+        _drop_output()
         sys.exit(0)
+    except OSError as error:
+        if error.filename is not None or not _output_fails():
+            raise
+        _drop_output()
+        fail(f'standard output cannot be written: {error.strerror}')
+
+
+def _open_closed_streams() -> None:
+    """Python has no stream where a descriptor is closed; the next file to be opened would get what libraries print."""
+    for name, mode in {'stdin': 'r', 'stdout': 'w', 'stderr': 'w'}.items():
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))  # the lowest descriptor: the closed one
+
+
+def _output_fails() -> bool:
+    try:
+        print(flush=True)  # what failed before may have left nothing to be written
+    except OSError:
+        return True
+    return False
+
+
+def _drop_output() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python would complain at its end

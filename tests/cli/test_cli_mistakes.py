@@ -1,5 +1,6 @@
 """A user's mistake: one line on standard error that names the flag, exit code 2, nothing compiled, nothing left."""
 
+import errno
 import os
 import pathlib
 import shutil
@@ -10,7 +11,7 @@ import time
 import pytest
 
 from fedjax_fair.cli import main
-from fedjax_fair.cli.mistakes import one_line
+from fedjax_fair.cli.mistakes import one_line, output_may_fail
 from fedjax_fair.core import client_map
 from fedjax_fair.data.samplers import cohort_size
 from fedjax_fair.errors import UserError
@@ -248,6 +249,30 @@ def test_a_reader_may_leave_early(words):
     found = subprocess.run([program, *words], stdout=writer, stderr=subprocess.PIPE, text=True, env=environment)
     os.close(writer)
     assert (found.returncode, found.stderr) == (0, '')
+
+
+FULL = 'fedjax-fair: error: standard output cannot be written: No space left on device\n'
+
+
+@pytest.mark.parametrize(
+    ('words', 'code', 'told'),
+    [
+        ('list fedavg >&-', 0, ''),
+        ('list >/dev/full', 2, FULL),
+        ('run --help >/dev/full', 2, FULL),
+        ('nonsense 2>&-', 2, ''),
+        ('nonsense 2>/dev/full', 2, ''),
+    ],
+)
+def test_output_that_is_closed_or_full(words, code, told):
+    call = ['sh', '-c', f'"$0" -m fedjax_fair {words}', sys.executable]
+    found = subprocess.run(call, capture_output=True, text=True, env={**os.environ, 'JAX_PLATFORMS': 'cpu'})
+    assert (found.returncode, found.stdout, found.stderr) == (code, '', told)
+
+
+def test_a_file_on_a_full_disk_is_not_our_output(capsys):
+    with pytest.raises(OSError, match='full'), output_may_fail():
+        raise OSError(errno.ENOSPC, 'full')
 
 
 def test_unknown_command_in_a_real_process():
