@@ -28,6 +28,7 @@ from fedjax_fair.ranges import (  # noqa: F401 (factories take them from here)
     Range,
     Search,
     Share,
+    Squared,
     above,
     at_least,
     between,
@@ -103,10 +104,11 @@ class Option(NamedTuple):
         """What is wrong with a number; nothing where it is allowed."""
         if isinstance(value, float) and not math.isfinite(value):
             return 'must be a finite number'
-        if self.range is not None and value not in self.range:
-            return f'must be {self.range}'
         if self.kind is float and not fits_float32(value):
             return f'is {"0" if abs(value) < 1 else "infinite"} in the 32 bits of float32'
+        if self.range is not None and value not in self.range:
+            rounded = value not in self.range[:2] and value in self.range._replace(above=False, below=False)
+            return f'must be {self.range}' + ', also in the 32 bits of float32' * rounded
         return f'must be at most {LARGEST}' if value > LARGEST and self._is_count else ''
 
     @property

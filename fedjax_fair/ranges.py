@@ -5,9 +5,14 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any, NamedTuple
 
+import numpy as np
+
 
 class Range(NamedTuple):
-    """The numbers an option may have; None: no bound on that side."""
+    """The numbers an option may have; None: no bound on that side.
+
+    A bound that is not allowed itself is not allowed in float32 either, where 1 - 1e-10 is 1.
+    """
 
     low: float | None = None
     high: float | None = None
@@ -16,14 +21,25 @@ class Range(NamedTuple):
 
     def __contains__(self, value: object) -> bool:
         number: Any = value  # as it is: a whole number may be too large for a float
-        if number != number or (self.low is not None and (number <= self.low if self.above else number < self.low)):
+        if number != number or (self.low is not None and number < self.low):
             return False
-        return self.high is None or (number < self.high if self.below else number <= self.high)
+        if self.high is not None and number > self.high:
+            return False
+        excluded = (self.low,) * self.above + (self.high,) * self.below
+        return not any(bound is not None and _are_equal(number, bound) for bound in excluded)
 
     def __str__(self) -> str:
         low = None if self.low is None else f'{"above" if self.above else "at least"} {_written(self.low)}'
         high = None if self.high is None else f'{"below" if self.below else "at most"} {_written(self.high)}'
         return ' and '.join(bound for bound in (low, high) if bound)
+
+
+def _are_equal(number: Any, bound: float) -> bool:
+    """Whether two numbers are the same in float32; whole numbers are compared as they are."""
+    if not isinstance(number, float):
+        return number == bound
+    with np.errstate(over='ignore'):
+        return bool(np.float32(number) == np.float32(bound))
 
 
 SMALLEST_FLOAT, LARGEST_FLOAT = 2.0**-126, (2 - 2.0**-23) * 2.0**127  # absolute values of float32
@@ -67,6 +83,7 @@ Positive = Annotated[float, above(0)]
 Share = Annotated[float, between(0, 1)]
 Decay = Annotated[float, Range(0, 1, below=True)]
 Count = Annotated[int, at_least(1)]
+Squared = Annotated[float, between(2.0**-63, 2.0**63)]  # positive, and so that its square is a number of float32
 
 
 # --- search spaces ---------------------------------------------------------------------------------------------------

@@ -12,13 +12,13 @@ import optax
 from fedjax_fair.core.idle import Effect, Setting
 from fedjax_fair.core.method import Method
 from fedjax_fair.core.types import Array, PyTree
-from fedjax_fair.options import Decay, Positive, search, search_among
+from fedjax_fair.options import Decay, Positive, Squared, search, search_among
 from fedjax_fair.registry import register
 
 ServerRate = Annotated[Positive, search(0.1, 3, log=True)]
 Momentum = Annotated[Decay, search_among(0.0, 0.7, 0.9, 0.97)]
 AdaptiveRate = Annotated[Positive, search(0.001, 1, log=True)]
-Adaptivity = Annotated[Positive, search(1e-5, 0.1, log=True)]
+Adaptivity = Annotated[Squared, search(1e-5, 0.1, log=True)]
 
 
 class FedOptState(NamedTuple):

@@ -14,7 +14,7 @@ from fedjax_fair.core.types import Array, Batch, PyTree, Variables
 from fedjax_fair.methods.personal import Pull, personal
 from fedjax_fair.methods.weighting import one_vote_each
 from fedjax_fair.ops import tilted_consensus, two_level_tilted_loss
-from fedjax_fair.options import AnyNumber, Count, Positive, search_among
+from fedjax_fair.options import AnyNumber, Count, Squared, search_among
 from fedjax_fair.registry import register
 
 Distance = Literal['sq', 'l2']
@@ -63,7 +63,7 @@ def term(t: Tilt = 1.0) -> list[Method]:
 
 @register.recipe
 def tilted_server(
-    q: AnyNumber = 0.0, steps: Count = 1, step_size: Positive = 0.5, distance: Distance = 'sq'
+    q: AnyNumber = 0.0, steps: Count = 1, step_size: Squared = 0.5, distance: Distance = 'sq'
 ) -> list[Method]:
     """The server moves towards the models that are far away (``q > 0``) or near (``q < 0``).
 
@@ -93,7 +93,7 @@ def fedtilt(
     q: AnyNumber = 0.0,
     mu: Pull = 0.01,
     steps: Count = 1,
-    step_size: Positive = 0.5,
+    step_size: Squared = 0.5,
     distance: Distance = 'sq',
 ) -> list[Method]:
     """FedTilt: tilted losses for a shared and a personal model, and a tilted consensus of the shared ones.

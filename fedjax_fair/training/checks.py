@@ -15,7 +15,7 @@ from fedjax_fair.errors import UserError
 from fedjax_fair.methods import resolve_hyper
 from fedjax_fair.models.normalize import parse_statistics
 from fedjax_fair.options import AUTO, not_one_of, resolve
-from fedjax_fair.ranges import LARGEST_FLOAT
+from fedjax_fair.ranges import LARGEST_FLOAT, SMALLEST_FLOAT
 from fedjax_fair.results import SELECTIONS
 from fedjax_fair.training.config import MAPPINGS, Config, setting_options
 
@@ -112,7 +112,10 @@ def _check_optimizer(config: Config) -> None:
 
 
 def _check_last_rate(config: Config) -> None:
-    """Refuse a learning rate that grows until it overflows."""
-    digits = math.log10(config.lr) + (config.rounds - 1) * math.log10(config.lr_decay)
-    if digits > math.log10(LARGEST_FLOAT):
-        raise UserError(f'`lr_decay`={config.lr_decay:g}: the learning rate of round {config.rounds} would be infinite')
+    """Refuse a learning rate that grows until it overflows, or shrinks until nothing is left of it."""
+    factor = (config.rounds - 1) * math.log10(config.lr_decay)
+    for digits in (factor, math.log10(config.lr) + factor):
+        if not math.log10(SMALLEST_FLOAT) <= digits <= math.log10(LARGEST_FLOAT):
+            what = f'the learning rate of round {config.rounds} would be {"0" if digits < 0 else "infinite"}'
+            where = f'in the 32 bits of float32, from `lr`={config.lr:g}'
+            raise UserError(f'`lr_decay`={config.lr_decay:g}: {what} {where}')
