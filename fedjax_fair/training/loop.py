@@ -75,9 +75,13 @@ def run(
             if output.is_finished(folders):  # by another process, a moment ago
                 return finished_run.summaries(out, folders)
         experiment = settled(prepared or prepare(settings, points))
+        room = check_space(out, space_of(experiment), overwrite and not resume)
         output.make_out(out, resume=resume, runs=runs)
-        warnings = () if prepared else idle_notes(experiment.points, experiment.idle)
-        return _Runner(experiment, out, folders, resume, quiet, profiled, facts, warnings).run()
+        idle = [] if prepared else idle_notes(experiment.points, experiment.idle)
+        warnings = [*filter(None, [room]), *idle]
+        with output.unmade(out, runs, left=resume):
+            runner = _Runner(experiment, out, folders, resume, quiet, profiled, facts, warnings)
+        return runner.run()
 
 
 class _Runner:
@@ -130,8 +134,9 @@ class _Runner:
     def run(self) -> list[dict[str, Any]]:
         """Go on until all rounds are done; a stop request ends after a checkpoint."""
         display = Display(self.experiment.title, self.config.rounds, self.done, quiet=self.quiet)
+        damaged = [*(history.note for history in self.histories), *(line for kept in self.kept for line in kept.damage)]
         with self._told(), StopFlag() as stop, display, contextlib.closing(self.supply):
-            for warning in self._warnings():
+            for warning in filter(None, [*self.checkpoints.notes, *damaged]):
                 display.warn(warning)
             for note in (
                 *head_notes(self.experiment, self.model, self.facts),
@@ -165,13 +170,6 @@ class _Runner:
             done = f'stopped after round {self.done} of {self.config.rounds}; a checkpoint needs {need}'
             kept = f'that of round {saved[-1]} is whole' if saved else 'there is none yet'
             raise UserError(f'{error.message}; {done}, {kept}; go on with the same command and `resume`') from None
-
-    def _warnings(self) -> list[str]:
-        """What was damaged and mended, and whether the disk is too small for what will be written."""
-        lost = [line for kept in self.kept for line in kept.damage]
-        mended = [*self.checkpoints.notes, *(history.note for history in self.histories), *lost]
-        space = space_of(self.experiment, bytes_of_checkpoint(self.supply.whole(self.states)), self.plan.bytes)
-        return [*filter(None, mended), *filter(None, [check_space(self.out, space, self.config.checkpoint_every > 0)])]
 
     def _rounds(self, stop: StopFlag, display: Display) -> None:
         if self.done == self.config.rounds:

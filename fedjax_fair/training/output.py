@@ -22,6 +22,7 @@ from fedjax_fair.training.output_files import (
     add_to_list,
     check_clear,
     clear,
+    forget_list,
     is_result,
     is_resumable,
     read_list,
@@ -85,6 +86,22 @@ def make_out(out: pathlib.Path, *, resume: bool, runs: Sequence[str] = (HERE,)) 
             write_list(out, begun)
     except OSError as error:
         raise UserError(f'`out`={out} cannot be written: {reason(error, out)}') from None
+
+
+@contextlib.contextmanager
+def unmade(out: pathlib.Path, runs: Sequence[str], left: bool) -> Iterator[None]:
+    """Where a run cannot begin, remove what it wrote: the same command must not find a folder that is taken.
+
+    What was there before a run that goes on is ``left`` alone.
+    """
+    try:
+        yield
+    except UserError:
+        if not left and is_writer():
+            with contextlib.suppress(OSError, UserError):
+                clear(out, runs)
+                forget_list(out)
+        raise
 
 
 def write_settings(

@@ -195,12 +195,17 @@ def _delete(path: pathlib.Path) -> None:
         path.unlink(missing_ok=True)
 
 
+def forget_list(folder: pathlib.Path) -> None:
+    """Remove the list of a folder in which nothing of ours is left; one with other files keeps it."""
+    left = [path for path in folder.iterdir() if path.name not in (LOCK, CLAIM)]
+    for path in left if all(_is_one_of(path, _LISTS) for path in left) else ():
+        path.unlink()
+
+
 def _leave(folder: pathlib.Path, out: pathlib.Path) -> None:
     """Remove an empty folder, and those around it up to ``out``; one with other files keeps its list."""
     with contextlib.suppress(OSError):
-        left = list(folder.iterdir())
-        for path in left if all(_is_one_of(path, _LISTS) for path in left) else ():
-            path.unlink()
+        forget_list(folder)
         while folder != out:
             folder.rmdir()
             folder = folder.parent

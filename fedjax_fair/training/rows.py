@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
-import math
 import pathlib
-import shutil
 from collections.abc import Sequence
 
 import jax
@@ -13,10 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from fedjax_fair.core.types import Array, PyTree
-from fedjax_fair.errors import UserError
 from fedjax_fair.publishing import CannotWrite, make_folder
-from fedjax_fair.sizes import in_words
-from fedjax_fair.training.checkpoint import CHECKPOINTS_KEPT
 
 
 class RowStore:
@@ -96,11 +91,6 @@ def _table(first: np.ndarray, clients: int, folder: pathlib.Path | None, number:
     if folder is None:
         return np.broadcast_to(first, shape).copy()
     make_folder(folder)
-    copies = 2 + CHECKPOINTS_KEPT  # the rows themselves, all checkpoints, and one that is being written
-    need, free = copies * math.prod(shape) * first.dtype.itemsize, shutil.disk_usage(folder).free
-    if need > free:  # a mapped file that outgrows its disk would kill the process without a message
-        both = f'{in_words(need)} with its checkpoints, but {in_words(free)} are free'
-        raise UserError(f'`rows`=disk needs {both} in {folder}')
     try:
         table = np.lib.format.open_memmap(folder / f'{number}.npy', 'w+', first.dtype, shape)
     except OSError as error:

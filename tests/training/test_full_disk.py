@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 from fedjax_fair import publishing, results
+from fedjax_fair.core.tree import num_bytes
 from fedjax_fair.core.types import FedState
 from fedjax_fair.errors import UserError
 from fedjax_fair.publishing import CannotWrite, disk_error
 from fedjax_fair.results import journal
-from fedjax_fair.training import Config, disk_space, run
+from fedjax_fair.training import Config, disk_space, prepare, run
 from fedjax_fair.training.checkpoint import Checkpoints
 from fedjax_fair.training.disk_space import Space, check_space
 from fedjax_fair.training.progress import Display
@@ -216,21 +217,21 @@ def test_a_folder_that_is_gone_ends_a_run_in_one_line(whole, tmp_path, monkeypat
 
 def test_a_run_is_told_that_the_disk_may_become_full(tmp_path, monkeypatch):
     monkeypatch.setattr(disk_space, 'free_bytes', lambda path: 1000)
-    assert check_space(tmp_path, Space(300, 100), True) == ''
+    assert check_space(tmp_path, Space(300, 100)) == ''
     full = f'{tmp_path} may become full: the run will need about 1.2 kB and 1 kB are free'
-    assert check_space(tmp_path, Space(350, 150), True) == full
-    assert check_space(tmp_path, Space(350, 150), False) == ''
+    assert check_space(tmp_path, Space(350, 150)) == full
+    assert check_space(tmp_path, Space(0, 150)) == ''
     for folder in ('checkpoints/damaged-4', 'checkpoints/4'):  # of a run that is resumed: the first one stays
-        assert check_space(tmp_path, Space(350, 150), True) == full
+        assert check_space(tmp_path, Space(350, 150)) == full
         (tmp_path / folder).mkdir(parents=True)
         (tmp_path / folder / 'numbers').write_bytes(bytes(300))
-    assert check_space(tmp_path, Space(350, 150), True) == ''
+    assert check_space(tmp_path, Space(350, 150)) == ''
     with pytest.raises(
         UserError, match=r'a checkpoint needs 1\.1 kB and 1 kB are free; make room, or .* checkpoint_every=0$'
     ):
-        check_space(tmp_path, Space(1100, 0), True)
+        check_space(tmp_path, Space(1100, 0))
     monkeypatch.setattr(disk_space, 'free_bytes', lambda path: None)
-    assert check_space(tmp_path, Space(1100, 0), True) == ''
+    assert check_space(tmp_path, Space(1100, 0)) == ''
 
 
 def test_space_is_looked_at_before_the_first_round(whole, tmp_path, monkeypatch, capfd):
@@ -245,4 +246,44 @@ def test_space_is_looked_at_before_the_first_round(whole, tmp_path, monkeypatch,
     (line,) = capfd.readouterr().err.splitlines()
     needed = re.search(r'told may become full: the run will need about ([\d.]+) kB and 200 kB are free', line)[1]
     assert 0.3 * written < 1000 * float(needed) < 3 * written + 300_000
-    assert not (tmp_path / 'refused' / 'metrics.jsonl').read_bytes()
+    assert not (tmp_path / 'refused').exists()
+
+
+def test_rows_and_examples_on_disk_count_together(tmp_path, monkeypatch):
+    monkeypatch.setattr(disk_space, 'free_bytes', lambda path: 1000)
+    assert check_space(tmp_path, Space(0, 100, 900)) == ''  # no checkpoints
+    assert 'will need about 1.1 kB' in check_space(tmp_path, Space(0, 200, 900))
+    with pytest.raises(UserError, match=r'rows and examples on disk need 1\.1 kB and 1 kB are free; make room, or'):
+        check_space(tmp_path, Space(0, 0, 1100))
+    with pytest.raises(UserError, match='a checkpoint needs 300 B, beside 800 B of rows and examples, and 1 kB are'):
+        check_space(tmp_path, Space(300, 0, 800))
+    for name in ('rows', 'examples'):  # of a run that was killed: they are written anew
+        (tmp_path / name).mkdir()
+        (tmp_path / name / '0').write_bytes(bytes(50))
+    assert 'will need about 1.6 kB' in check_space(tmp_path, Space(300, 0, 800))
+    (tmp_path / 'checkpoints' / '4').mkdir(parents=True)
+    (tmp_path / 'checkpoints' / '4' / '0').write_bytes(bytes(600))
+    with pytest.raises(UserError, match=r'on disk need 1\.2 kB and 1\.1 kB are free'):
+        check_space(tmp_path, Space(0, 0, 1200))
+    assert check_space(tmp_path, Space(0, 0, 1200), overwrite=True) == ''
+
+
+@pytest.mark.parametrize('checkpoints', [0, 1])
+def test_what_a_run_will_keep_on_disk_is_known(checkpoints):
+    often = {'rounds': 4, 'recipe': 'scaffold', 'checkpoint_every': checkpoints}
+    experiment = prepare(Config(scenario='gaussian_toy_1', model='logreg', rows='disk', examples='disk', **often))
+    federation, states = experiment.federation, experiment.program.shapes(experiment.lanes)
+    rows, examples = num_bytes(states.clients), federation.x.nbytes + federation.y.nbytes
+    space = disk_space.space_of(experiment)
+    assert space.kept == rows + examples and bool(space.checkpoint) == bool(checkpoints)
+
+
+def test_a_run_that_cannot_begin_leaves_its_folder_free(whole, tmp_path, monkeypatch):
+    def full(*args):
+        raise UserError('no room')
+
+    with monkeypatch.context() as patch:
+        patch.setattr('fedjax_fair.training.loop.PredictionLog', full)  # after config.json and metrics.jsonl
+        with pytest.raises(UserError, match='no room'):
+            run(whole[0], tmp_path / 'out', quiet=True)
+    assert not (tmp_path / 'out').exists()
