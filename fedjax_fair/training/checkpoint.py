@@ -2,8 +2,8 @@
 
 Client rows in host memory or on disk may be too large for the copy that Orbax makes. They are written as files beside
 the checkpoint and before it, so that a checkpoint that exists is whole. Every checkpoint holds the checksums of all its
-arrays and tallies: one that was damaged later is noticed, and the one before it is used. Orbax is slow to import: only
-a run that saves or restores imports it.
+arrays and tallies, and once it is finished those of its files: one that was damaged later is noticed, and the one
+before it is used. Orbax is slow to import: only a run that saves or restores imports it.
 
 Where several processes make one run, all of them save and restore together. They share the folder: Orbax writes the
 piece of every process, and all else is written by the first.
@@ -27,7 +27,7 @@ from fedjax_fair.core.tree import num_bytes
 from fedjax_fair.core.types import Array, FedState, PyTree
 from fedjax_fair.errors import UserError
 from fedjax_fair.publishing import CannotWrite, disk_error
-from fedjax_fair.training import checksums
+from fedjax_fair.training import checksums, file_checksums
 from fedjax_fair.training.orbax_noise import keep_orbax_quiet
 from fedjax_fair.training.writer_lock import is_writer
 
@@ -64,6 +64,7 @@ class Checkpoints:
     def __init__(self, run_dir: pathlib.Path):
         self._folder, self._rows = (run_dir / FOLDER).absolute(), run_dir / ROWS
         self._saved_bytes = 0
+        self._unsealed: int | None = None  # the round of a checkpoint whose files have no checksums yet
         self.notes: list[str] = []
 
     @functools.cached_property
@@ -94,12 +95,15 @@ class Checkpoints:
         pieces, now = states._asdict(), copy.deepcopy(tallies)  # written later, while the run counts on
         now[CHECKSUMS] = _checksums(pieces, now)
         self._saved_bytes = num_bytes(states)
+        if self._unsealed is not None:
+            self.wait()
         with self._writing():
             self._forget_rows()
             if _on_host(states.clients):
                 self._write_rows(round, pieces.pop('clients'))  # before Orbax, so that a checkpoint has its rows
             args = ocp.args.Composite(state=ocp.args.StandardSave(pieces), tallies=ocp.args.JsonSave(now))
             self._manager.save(round, args=args)
+            self._unsealed = round
 
     def restore(self, like: FedState) -> tuple[FedState, dict[str, Any]]:
         """The newest whole checkpoint, placed as :meth:`read` does it; damaged ones that are newer are set aside."""
@@ -149,6 +153,8 @@ class Checkpoints:
 
         keep_orbax_quiet()
         pieces, files, step = like._asdict(), self._rows / str(round), epath.Path(self._folder / str(round))
+        if (name := file_checksums.changed(self._folder / str(round))) is not None:
+            raise Damaged(f'{name} is not what was saved')
         with (
             contextlib.closing(ocp.StandardCheckpointHandler()) as arrays,
             contextlib.closing(ocp.JsonCheckpointHandler()) as json,
@@ -184,7 +190,6 @@ class Checkpoints:
     def _forget_rows(self) -> None:
         """Remove the row files of checkpoints that were deleted or never finished."""
         if is_writer() and self._rows.exists():
-            self.wait()  # a checkpoint that is still being written needs its rows
             there = {str(round) for round in self._manager.all_steps()}
             for old in self._rows.iterdir():
                 if old.name not in there and not old.name.startswith(DAMAGED):
@@ -216,12 +221,21 @@ class Checkpoints:
         if '_manager' in vars(self):
             with self._writing():
                 self._manager.check_for_errors()
+                if not self._manager.is_saving_in_progress():
+                    self._seal()
 
     def wait(self) -> None:
         """Wait until the last checkpoint is written."""
         if '_manager' in vars(self):
             with self._writing():
                 self._manager.wait_until_finished()
+                self._seal()
+
+    def _seal(self) -> None:
+        """Keep the checksums of the files of a checkpoint that all processes have finished."""
+        round, self._unsealed = self._unsealed, None
+        if round is not None and is_writer() and (self._folder / str(round)).exists():
+            file_checksums.seal(self._folder / str(round), [self._rows / str(round)])
 
     def close(self) -> None:
         """Wait until the last checkpoint is written, then release threads and files."""

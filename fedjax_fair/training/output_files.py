@@ -23,7 +23,7 @@ from fedjax_fair.results.files import read_json
 from fedjax_fair.results.prediction_file import file_name
 from fedjax_fair.results.report_files import report_files
 from fedjax_fair.results.runs import begun_runs
-from fedjax_fair.training import checkpoint, prediction_log, profile
+from fedjax_fair.training import checkpoint, file_checksums, prediction_log, profile
 from fedjax_fair.training.writer_lock import CLAIM, LOCK, refuse_if_written
 from fedjax_fair.viz.overlays import OVERLAYS
 
@@ -40,10 +40,11 @@ _BY_ORBAX = (  # files and folders in a checkpoint, at any depth
     r'_CHECKPOINT_METADATA|_METADATA|_sharding|_strings\.json|array_metadatas|checkpoint|commit_success\.txt|d|'
     r'default|descriptor(\.pbtxt)?|manifest\.ocdbt|metadata|ocdbt\.process_\d+|process_\d+|state|tallies|[0-9a-f]{32}'
 )
+_SUMS = f'{re.escape(file_checksums.NAME)}{DRAFT}?'
 _UNFINISHED = r'(\.orbax-checkpoint-tmp(-\d+)?|\.__lock|\.tmp)?'
 _EXAMPLES = '|'.join(map(re.escape, (records.DATA, records.LAYOUT)))
 RUN_FOLDERS = {  # with the paths of all that lies in them, however deep
-    checkpoint.FOLDER: rf'{_STEP}{_UNFINISHED}(/({_BY_ORBAX}){_UNFINISHED})*|history-\d+\.jsonl{DRAFT}?',
+    checkpoint.FOLDER: rf'{_STEP}{_UNFINISHED}(/({_BY_ORBAX}|{_SUMS}){_UNFINISHED})*|history-\d+\.jsonl{DRAFT}?',
     checkpoint.ROWS: rf'({_STEP}|unfinished)(/\d+\.npy)?',
     prediction_log.FOLDER: prediction_log.PART,
     profile.FOLDER: r'plugins(/profile(/\d{4}(_\d\d){5}(/[^/]+\.(pb|json\.gz))?)?)?',

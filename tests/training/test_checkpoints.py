@@ -12,7 +12,7 @@ import pytest
 
 from fedjax_fair.core.types import FedState
 from fedjax_fair.errors import UserError
-from fedjax_fair.training import checksums
+from fedjax_fair.training import checksums, file_checksums
 from fedjax_fair.training.checkpoint import Checkpoints, Damaged
 
 TALLIES = {'seconds': 1.5, 'sums': {'dropped': [1.0]}, 'seals': [{'history': {'bytes': 3, 'checksum': 7}}]}
@@ -51,6 +51,12 @@ def files_of(folder, round='*'):
     return sorted(path for path in folder.glob(f'*/{round}/**/*') if path.is_file())
 
 
+def flip(path, draw):
+    content = bytearray(path.read_bytes())
+    content[draw.randrange(len(content))] ^= 1 << draw.randrange(8)
+    path.write_bytes(content)
+
+
 def equals(found, round, place):
     states, tallies = found
     pairs = zip(jax.tree.leaves(states), jax.tree.leaves(state(round, place)), strict=True)
@@ -77,32 +83,57 @@ def assert_goes_back(folder, place):
     return notes[0]
 
 
-def test_every_flipped_bit_is_noticed_or_changes_nothing(saved, tmp_path, capfd):
-    """One random bit of every file, then of files by their size."""
+def test_every_flipped_bit_is_noticed(saved, tmp_path, capfd):
+    """One random bit of every file, also of those that restoring never reads, then of files by their size."""
     folder, place = saved
     files, draw, noticed = files_of(folder, 4), random.Random(0), []
     sizes = [path.stat().st_size for path in files]
     for trial, path in enumerate(files + draw.choices(files, sizes, k=60 - len(files))):
         copy = copied(folder, tmp_path / str(trial))
         flipped = copy / path.relative_to(folder)
-        content, bit = bytearray(flipped.read_bytes()), draw.randrange(8 * path.stat().st_size)
-        content[bit // 8] ^= 1 << bit % 8
-        flipped.write_bytes(content)
-        try:
-            assert equals(Checkpoints(copy).read(4, state(0, place)), 4, place), path
-        except Damaged as error:
-            assert str(copy / 'checkpoints' / '4') in error.message
-            noticed.append(path)
+        flip(flipped, draw)
+        with pytest.raises(Damaged, match='is not what was saved') as error:
+            Checkpoints(copy).read(4, state(0, place))
+        assert str(copy / 'checkpoints' / '4') in error.value.message
+        noticed.append(path)
         shutil.rmtree(copy)
-    assert trial == 59 and len(noticed) > 15
+    assert len(noticed) == 60 and set(noticed) == set(files)
     holding_rows = 'checkpointed_rows' if place is ON_HOST else 'ocdbt.process_0'
     assert any(holding_rows in str(path) for path in noticed) and any('tallies' in str(path) for path in noticed)
     assert capfd.readouterr().err == ''
 
 
+def test_a_flipped_bit_is_noticed_without_checksums_of_files_or_changes_nothing(saved, tmp_path):
+    """As in a checkpoint of an older version, or of a run that was killed right after it."""
+    folder, place = saved
+    files, draw, noticed = files_of(folder, 4), random.Random(1), []
+    for path in draw.choices(files, [path.stat().st_size for path in files], k=20):
+        copy = copied(folder, tmp_path / 'copy')
+        (copy / 'checkpoints' / '4' / file_checksums.NAME).unlink()
+        flipped = copy / path.relative_to(folder)
+        if flipped.exists():
+            flip(flipped, draw)
+            try:
+                assert equals(Checkpoints(copy).read(4, state(0, place)), 4, place), path
+            except Damaged:
+                noticed.append(path)
+        shutil.rmtree(copy)
+    assert noticed
+
+
+def test_of_a_large_file_the_size_is_kept(saved, tmp_path, monkeypatch):
+    copy = copied(saved[0], tmp_path / 'copy')
+    file = copy / 'checkpoints' / '4' / 'state' / '_METADATA'
+    monkeypatch.setattr(file_checksums, 'SMALL', 10)
+    file_checksums.seal(copy / 'checkpoints' / '4')
+    assert file_checksums.changed(copy / 'checkpoints' / '4') is None
+    file.write_bytes(file.read_bytes()[:-1])
+    assert file_checksums.changed(copy / 'checkpoints' / '4') == 'checkpoints/4/state/_METADATA'
+
+
 @pytest.mark.parametrize('harm', ['lost', 'empty', 'cut', 'garbage'])
 def test_the_checkpoint_before_is_used_where_a_file_is(saved, tmp_path, capfd, harm):
-    """A file that nobody needs, such as a mark of completeness, may be damaged."""
+    """The checksums of files alone may be lost, as a run that is killed then leaves a checkpoint."""
     folder, place = saved
     gone_back = []
     for number, path in enumerate(files_of(folder, 4)):
@@ -113,6 +144,7 @@ def test_the_checkpoint_before_is_used_where_a_file_is(saved, tmp_path, capfd, h
             damaged.unlink()
         found, notes = restored(copy, place)
         assert equals(found, 2 if notes else 4, place), path
+        assert notes or path.name == file_checksums.NAME
         if notes:
             gone_back.append(path)
             assert [one.name for one in (copy / 'checkpoints').iterdir() if one.name != '2'] == ['damaged-4']
@@ -216,6 +248,7 @@ def test_a_checkpoint_of_an_older_version_has_no_checksums(saved, tmp_path, more
     old = {'seconds': 1.0, 'compile_seconds': 0.5, 'sums': {}} | more
     tallies = copied(folder, tmp_path / 'copy') / 'checkpoints' / '4' / 'tallies' / 'metadata'
     tallies.write_text(json.dumps(old))
+    (tmp_path / 'copy' / 'checkpoints' / '4' / file_checksums.NAME).unlink()
     (states, found), notes = restored(tmp_path / 'copy', place)
     assert found == old and not notes and equals((states, TALLIES), 4, place)
 

@@ -105,6 +105,7 @@ def test_only_the_exact_names_of_drafts_are_deleted(tmp_path):
         'predictions.npz.tmp',
         'config.json.0f1e2d3c0f1e2d3c.tmp',
         'checkpoints/history-0.jsonl.0f1e2d3c0f1e2d3c.tmp',
+        'checkpoints/3/file_checksums.json.0f1e2d3c0f1e2d3c.tmp',
     }
     for name in (*mine, *drafts, '.examples.x7_abcde/examples/layout.json', f'.examples.{"0f" * 8}/layout.json'):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
