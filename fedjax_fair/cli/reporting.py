@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import pathlib
 from collections.abc import Sequence
 from typing import Any
@@ -27,6 +26,7 @@ from fedjax_fair.report import (
     tuning_text,
     verdict_of,
 )
+from fedjax_fair.results.files import read_json
 from fedjax_fair.results.findings import MARGIN
 from fedjax_fair.results.report_files import TABLE
 
@@ -115,13 +115,13 @@ def _unless_recorded(score: Any, runs: Sequence[results.Run]) -> str | None:
 def _earlier(out: pathlib.Path) -> dict[str, Any]:
     """Order of runs, baseline, margin and score of the report that is there; nothing where there is none."""
     try:
-        scenarios = json.loads((out / TABLE).read_text())['scenarios']
+        scenarios = read_json(out / TABLE)['scenarios']
         folders = [
             str(pathlib.Path(path).resolve()) for one in scenarios for r in one['recipes'] for path in r['folders']
         ]
         first = scenarios[0]
         return {'folders': folders, 'baseline': first['baseline'], 'margin': first['margin'], 'score': first['score']}
-    except (OSError, ValueError, KeyError, IndexError, TypeError):
+    except (UserError, KeyError, IndexError, TypeError):
         return {}
 
 

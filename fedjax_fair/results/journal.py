@@ -9,6 +9,7 @@ from __future__ import annotations
 import pathlib
 import zlib
 
+from fedjax_fair.foreign import check_plain
 from fedjax_fair.publishing import CannotWrite, publish, to_disk
 
 Seal = dict[str, int]  # as JSON holds it
@@ -56,6 +57,7 @@ def sealed_content(path: pathlib.Path, seal: Seal) -> tuple[bytes, bytes] | None
 
 
 def _read(path: pathlib.Path) -> bytes | None:
+    check_plain(path)
     try:
         return path.read_bytes()
     except OSError:

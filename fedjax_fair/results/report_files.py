@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import pathlib
 import re
 
 from fedjax_fair.core.evaluate import MODEL_KINDS
+from fedjax_fair.errors import UserError
+from fedjax_fair.results.files import read_json
 
 PAGE, TABLE = 'report.html', 'table.json'
 REPORT_FILES = (PAGE, TABLE, 'table.md', 'table.tex', 'table.csv', 'frontier.md', 'frontier.png', 'tuning.md')
@@ -29,7 +30,7 @@ def figure_file(scenario: str, figure: str) -> str:
 def report_files(folder: pathlib.Path) -> list[str]:
     """The names of all files of the report in a folder; its table names the scenarios."""
     try:
-        scenarios = [str(one['scenario']) for one in json.loads((folder / TABLE).read_text())['scenarios']]
-    except (OSError, ValueError, KeyError, TypeError):
+        scenarios = [str(one['scenario']) for one in read_json(folder / TABLE)['scenarios']]
+    except (UserError, KeyError, TypeError):
         scenarios = []
     return [*REPORT_FILES, *(figure_file(scenario, figure) for scenario in scenarios for figure in FIGURES)]

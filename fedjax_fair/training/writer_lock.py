@@ -22,6 +22,7 @@ from typing import Any
 import jax
 
 from fedjax_fair.errors import UserError
+from fedjax_fair.foreign import check_plain
 from fedjax_fair.process_marks import SILENCE, is_running, machine, start_of
 from fedjax_fair.publishing import reason
 
@@ -169,6 +170,7 @@ def _this_process() -> dict[str, Any]:
 
 def _living_writer(lock: pathlib.Path) -> dict[str, Any] | None:
     """What a lock says of its writer; None if there is none or it is dead."""
+    check_plain(lock)
     try:
         text = lock.read_bytes()
     except (FileNotFoundError, NotADirectoryError):

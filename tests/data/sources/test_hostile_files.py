@@ -22,7 +22,9 @@ from fedjax_fair.data.sources.pixels import FORMATS
 from fedjax_fair.errors import UserError
 from fedjax_fair.models.pretrained import read_state_dict, weights_file
 from fedjax_fair.registry import sources
-from fedjax_fair.results import load, predictions
+from fedjax_fair.results import History, load, predictions
+from fedjax_fair.results.report_files import report_files
+from fedjax_fair.training.writer_lock import LOCK, writing
 
 
 @pytest.fixture(autouse=True)
@@ -170,6 +172,19 @@ def test_files_of_a_run_are_files(tmp_path, read, name):
     os.mkfifo(tmp_path / name)
     with pytest.raises(UserError, match=f'{name} is a named pipe, not a file'):
         read(tmp_path)
+
+
+def test_files_of_a_run_that_goes_on_are_files(tmp_path):
+    os.mkfifo(tmp_path / 'metrics.jsonl')
+    sealed = {'bytes': 3, 'checksum': 7}
+    for read in (lambda: History(tmp_path, 1), lambda: History(tmp_path, 1, sealed), lambda: History(tmp_path)):
+        with pytest.raises(UserError, match=r'metrics\.jsonl is a named pipe, not a file'):
+            read()
+    os.mkfifo(tmp_path / LOCK)
+    with pytest.raises(UserError, match=f'{LOCK} is a named pipe, not a file'), writing(tmp_path):
+        pass
+    os.mkfifo(tmp_path / 'table.json')
+    assert 'table.json' in report_files(tmp_path)
 
 
 def test_files_of_a_run_that_are_nested_too_deeply(tmp_path):
