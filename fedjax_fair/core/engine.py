@@ -42,7 +42,7 @@ from fedjax_fair.core.types import (
     default_float,
 )
 from fedjax_fair.errors import UserError
-from fedjax_fair.options import at_least, with_checked_ranges
+from fedjax_fair.options import at_least, between, with_checked_ranges
 
 
 def as_float(x: Array) -> Array:
@@ -59,7 +59,7 @@ def build(
     sizes: Sequence[int] | np.ndarray,
     example: Any,
     local: Local = Local(),
-    rounds: Annotated[int, 'rounds of federated training', at_least(1)] = 1,
+    rounds: Annotated[int, 'rounds of federated training', between(1, 10**6)] = 1,
     server_opt: optax.GradientTransformation | None = None,
     client_map: str | ClientMap = 'auto',
     preprocess: Callable[[Array], Array] = as_float,

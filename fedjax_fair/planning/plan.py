@@ -11,7 +11,7 @@ from fedjax_fair.planning.topologies import Topology
 from fedjax_fair.sizes import in_words
 from fedjax_fair.training import Config, prepare
 from fedjax_fair.training.compiled import Compiled, compiled_evaluation, compiled_round, parts_of, turns_of
-from fedjax_fair.training.prediction_log import evaluation_rounds
+from fedjax_fair.training.prediction_log import count_evaluations
 from fedjax_fair.training.setup import Experiment
 from fedjax_fair.training.spread import MARGIN, settled
 
@@ -54,7 +54,7 @@ def plan(config: Config, topology: Topology, shapes: str = '') -> Plan:
     seconds, evaluating = (_seconds(one, topology) for one in (round, evaluation))
     hours = None
     if seconds is not None and evaluating is not None:
-        hours = (config.rounds * seconds + len(evaluation_rounds(config)) * evaluating) / 3600
+        hours = (config.rounds * seconds + count_evaluations(config) * evaluating) / 3600
     return Plan(
         topology=topology.name,
         exact=topology.exact,

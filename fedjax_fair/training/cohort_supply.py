@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import pathlib
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,14 +13,16 @@ import jax.numpy as jnp
 import numpy as np
 
 from fedjax_fair.core.evaluate import MODEL_KINDS
-from fedjax_fair.core.types import FedState, PyTree, Tests
+from fedjax_fair.core.types import Array, FedState, PyTree, Tests
 from fedjax_fair.data.stream import Streamed, gathered, in_memory, on_disk, room_for
+from fedjax_fair.training.program import Lane, Program
 from fedjax_fair.training.rows import RowStore
 from fedjax_fair.training.storage import Place
 
 if TYPE_CHECKING:
     from fedjax_fair.training.setup import Experiment
 
+ROUNDS_AT_ONCE = 256  # of which it is drawn who takes part
 ModelKinds = tuple[str, ...]  # global, deployed, adapted
 Log = dict[str, np.ndarray]  # numbers of every round, [lanes, rounds]
 
@@ -80,6 +83,24 @@ class Resident:
         pass
 
 
+class Drawn:
+    """Who takes part in every round, ``[lanes, C]``: drawn for some rounds at a time, however many there are."""
+
+    def __init__(self, program: Program, lanes: Lane, rounds: int):
+        self._rounds, self._at_once = rounds, min(rounds, ROUNDS_AT_ONCE)
+        self._block = functools.lru_cache(2)(lambda first: np.asarray(program.sample(lanes, self._numbers(first))))
+
+    def _numbers(self, first: int) -> Array:
+        return jnp.arange(first, first + self._at_once, dtype=jnp.int32)  # as many each time, or it would compile again
+
+    def __len__(self) -> int:
+        return self._rounds
+
+    def __getitem__(self, number: int) -> np.ndarray:
+        place = number % self._at_once
+        return self._block(number - place)[place]
+
+
 class Streaming:
     """Cohorts come from host memory or disk: the next cohort is loaded while a round runs.
 
@@ -88,8 +109,7 @@ class Streaming:
 
     def __init__(self, experiment: Experiment, out: pathlib.Path):
         self.program, self.lanes, self.federation = experiment.program, experiment.lanes, experiment.federation
-        self.storage, rounds = experiment.storage, jnp.arange(experiment.config.rounds, dtype=jnp.int32)
-        self.ids = np.asarray(self.program.sample(self.lanes, rounds))
+        self.storage, self.ids = experiment.storage, Drawn(self.program, self.lanes, experiment.config.rounds)
         self.room = room_for(self.federation.sizes, self.cohort)
         self.folders = {name: out / name for name in self.storage.on_disk}
         on_file = 'examples' in self.folders
@@ -99,7 +119,7 @@ class Streaming:
 
     @property
     def cohort(self) -> int:
-        return self.ids.shape[2]
+        return self.ids[0].shape[1]
 
     def init(self) -> FedState:
         if self.storage.rows is Place.DEVICE:

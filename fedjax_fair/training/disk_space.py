@@ -12,7 +12,7 @@ from fedjax_fair.errors import UserError
 from fedjax_fair.publishing import free_bytes
 from fedjax_fair.sizes import in_words
 from fedjax_fair.training.checkpoint import CHECKPOINTS_KEPT, DAMAGED, FOLDER, ROWS
-from fedjax_fair.training.prediction_log import evaluation_rounds, plan
+from fedjax_fair.training.prediction_log import count_evaluations, plan
 
 if TYPE_CHECKING:
     from fedjax_fair.training.setup import Experiment
@@ -42,7 +42,7 @@ def space_of(experiment: Experiment) -> Space:
     config, federation, storage = experiment.config, experiment.federation, experiment.storage
     predictions = plan(config, federation, experiment.task, experiment.kinds).bytes
     files = len(experiment.points) * len(experiment.kinds)
-    lines = len(evaluation_rounds(config)) * len(config.seeds)
+    lines = count_evaluations(config) * len(config.seeds)
     line = BYTES_OF_LINE + BYTES_OF_NUMBER * federation.num_clients
     histories = 2 * lines * line  # each beside its copy
     states = experiment.program.shapes(experiment.lanes)

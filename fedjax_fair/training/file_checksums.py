@@ -2,8 +2,8 @@
 
 Arrays and tallies have checksums of their own (:mod:`~fedjax_fair.training.checksums`). Marks, metadata and indices
 that a restore happens not to need have none, and so every small file is checked as well. Files of more than
-:data:`SMALL` bytes hold the numbers of arrays: of them the size is kept, because a CRC-32 of all bytes takes 8 % of a
-save.
+:data:`SMALL` bytes hold the numbers of arrays: of them the size is kept, because a CRC-32 of all bytes takes up to
+8 % of a save.
 """
 
 from __future__ import annotations

@@ -9,6 +9,8 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import io
+import itertools
+import math
 import pathlib
 import re
 import zipfile
@@ -47,14 +49,30 @@ class Plan(NamedTuple):
 NOTHING = Plan((), (), '')
 
 
-def evaluation_rounds(config: Config) -> list[int]:
-    """The rounds after which a run is evaluated.
+def count_evaluations(config: Config) -> int:
+    """After how many rounds a run is evaluated.
 
-    >>> evaluation_rounds(Config(rounds=12, eval_every=5))
-    [5, 10, 12]
+    >>> count_evaluations(Config(rounds=12, eval_every=5)), count_evaluations(Config(rounds=12, eval_every=4))
+    (3, 3)
     """
-    every = [n for n in (config.eval_every, config.adapt_every) if n]
-    return sorted({config.rounds, *(r for n in every for r in range(n, config.rounds + 1, n))})
+    every, before = _every(config), config.rounds - 1
+    twice = before // math.lcm(*every) if len(every) > 1 else 0
+    return sum(before // n for n in every) - twice + 1
+
+
+def reported_rounds(config: Config) -> tuple[int, ...]:
+    """The rounds of the evaluations that are reported where none is chosen by validation.
+
+    >>> reported_rounds(Config(rounds=12, eval_every=5, last_k=2))
+    (10, 12)
+    """
+    count = len(reported(range(count_evaluations(config)), config.last_k))
+    due = (r for r in range(config.rounds, 0, -1) if r == config.rounds or any(r % n == 0 for n in _every(config)))
+    return tuple(itertools.islice(due, count))[::-1]
+
+
+def _every(config: Config) -> list[int]:
+    return [n for n in (config.eval_every, config.adapt_every) if n]
 
 
 def plan(config: Config, federation: Federation, task: Task, kinds: Sequence[str]) -> Plan:
@@ -62,7 +80,7 @@ def plan(config: Config, federation: Federation, task: Task, kinds: Sequence[str
     if not config.keep_predictions or not task.kept:
         return NOTHING
     best = SELECTIONS[config.select]
-    rounds = None if best else tuple(reported(evaluation_rounds(config), config.last_k))
+    rounds = None if best else reported_rounds(config)
     lengths = federation.tests.mask.sum(1)
     rows = max(int(lengths.sum()), int(lengths[federation.tests.test_of].sum()) if len(kinds) > 1 else 0)
     cells = rows * len(config.seeds) * (1 if rounds is None else len(rounds))

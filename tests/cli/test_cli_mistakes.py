@@ -89,6 +89,7 @@ RUN_MISTAKES = [
     (['--dropout=nan'], '--dropout=nan', 'finite'),
     (['--rounds=-1'], '--rounds=-1', 'at least 1'),
     (['--rounds=0'], '--rounds=0', 'at least 1'),
+    (['--rounds=2147483647', '--eval_every=1'], '--rounds=2147483647', 'at most 1000000'),
     (['--rounds=2.5'], '--rounds=2.5', 'expected a whole number'),
     (['--seeds=0,1,0'], '--seeds=0,1,0', 'different whole numbers'),
     (['--seeds=a'], '--seeds=a', 'expected whole numbers'),

@@ -8,9 +8,10 @@ import pytest
 
 from fedjax_fair import results
 from fedjax_fair.errors import UserError
-from fedjax_fair.results import prediction_file
+from fedjax_fair.results import prediction_file, reported
 from fedjax_fair.results.comparison import compare_runs
 from fedjax_fair.training import Config, Interrupted, loop, prepare, run, run_data_seeds
+from fedjax_fair.training.prediction_log import count_evaluations, reported_rounds
 
 pytestmark = pytest.mark.xdist_group('predictions')
 
@@ -121,3 +122,13 @@ def test_generated_examples_of_several_data_seeds_are_different_ones(tmp_path):
     assert found.patients == 3 * each
     run(config, tmp_path / 'again', quiet=True)
     assert (results.predictions(tmp_path / 'again').example == units[0].example).all()
+
+
+@pytest.mark.parametrize('rounds', [1, 9, 12, 20])
+@pytest.mark.parametrize(('eval_every', 'adapt_every'), [(1, 0), (5, 0), (4, 6), (3, 100), (7, 7)])
+def test_evaluations_are_known_without_a_list_of_all(rounds, eval_every, adapt_every):
+    config = Config(rounds=rounds, eval_every=eval_every, adapt_every=adapt_every, last_k=3)
+    every = [n for n in (eval_every, adapt_every, rounds) if n]
+    due = [r for r in range(1, rounds + 1) if any(r % n == 0 for n in every)]
+    assert count_evaluations(config) == len(due) and reported_rounds(config) == tuple(due[-3:])
+    assert reported_rounds(config.changed(last_k=None)) == tuple(reported(due))

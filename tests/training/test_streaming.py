@@ -13,7 +13,7 @@ from lab import assert_same
 from fedjax_fair.core import client_map
 from fedjax_fair.core.tree import num_bytes
 from fedjax_fair.core.types import FedState
-from fedjax_fair.training import Config, finished, prepare, run
+from fedjax_fair.training import Config, cohort_supply, finished, prepare, run
 from fedjax_fair.training.checkpoint import Checkpoints
 from fedjax_fair.training.cohort_supply import Streaming
 from fedjax_fair.training.rows import RowStore
@@ -183,3 +183,19 @@ def test_rows_of_two_cohorts_that_overlap(on_disk, tmp_path):
         rows = store.bring(ids, cohorts[place + 1] if place + 1 < len(cohorts) else None)
         store.keep(ids, {'a': rows['a'] + 1})
     np.testing.assert_array_equal(store.tables()['a'][0, :, 0], [2, 4, 0, 0, 1])
+
+
+def test_rounds_are_drawn_as_they_come(few, monkeypatch):
+    experiment = prepare(few)
+    program, lanes = experiment.program, experiment.lanes
+    asked, expected = [], np.asarray(program.sample(lanes, jnp.arange(9, dtype=jnp.int32)))
+
+    def sample(lanes, rounds):
+        asked.append(len(rounds))
+        return program.sample(lanes, rounds)
+
+    monkeypatch.setattr(cohort_supply, 'ROUNDS_AT_ONCE', 4)
+    drawn = cohort_supply.Drawn(program._replace(sample=sample), lanes, 10**6)
+    assert len(drawn) == 10**6 and not asked
+    np.testing.assert_array_equal([drawn[number] for number in range(9)], expected)
+    assert asked == [4, 4, 4]  # always so many: another number would be compiled
