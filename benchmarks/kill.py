@@ -279,7 +279,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # or a run would outlive this program
     signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background it is ignored, and runs inherit that
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument('--kills', type=int, default=KILLS)
+    parser.add_argument('--kills', type=processes.count, default=KILLS)
     parser.add_argument('--folder', type=pathlib.Path, default=pathlib.Path('.cache/bench/kill'), help='the journal')
     parser.add_argument('--out', type=pathlib.Path, default=RESULTS)
     args = parser.parse_args()

@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
+from benchmarks.endurance.processes import count
 from benchmarks.engine.session import RESULTS, page, write
 from benchmarks.tables import machine, table
 from fedjax_fair.results import SUMMARY
@@ -69,7 +70,9 @@ def soak(folder: pathlib.Path, rounds: int, examples: str) -> dict[str, Any]:
     if not about.exists():
         about.write_text(json.dumps({'machine': machine(), 'commit': git_commit()}))
     call = [sys.executable, '-m', 'benchmarks.soak', 'child', str(journal), str(rounds), examples]
-    subprocess.run(call, env={**os.environ, 'XDG_CACHE_HOME': str(folder / 'cache')}, stdout=sys.stderr, check=True)
+    ended = subprocess.run(call, env={**os.environ, 'XDG_CACHE_HOME': str(folder / 'cache')}, stdout=sys.stderr)
+    if ended.returncode:  # it has said why
+        sys.exit(ended.returncode)
     lines = [json.loads(line) for line in journal.read_text().splitlines()]
     seconds = json.loads((folder / 'out' / SUMMARY).read_text())['seconds']
     found = {**json.loads(about.read_text()), 'examples': examples, 'rounds': rounds, 'lines': lines}
@@ -156,7 +159,7 @@ def main() -> None:
         return child(pathlib.Path(journal), int(rounds), examples)
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # or the run would outlive this program
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument('--rounds', type=int, default=ROUNDS)
+    parser.add_argument('--rounds', type=count, default=ROUNDS)
     parser.add_argument('--folder', type=pathlib.Path, default=pathlib.Path('.cache/bench/soak'), help='the runs')
     parser.add_argument('--out', type=pathlib.Path, default=RESULTS)
     args = parser.parse_args()

@@ -6,6 +6,7 @@ else in it differs from ``fedjax-fair``, and a process that is not yet so far ig
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import os
 import pathlib
@@ -26,6 +27,13 @@ faulthandler.register(signal.SIGURG, open(sys.argv.pop(1), 'w'), all_threads=Tru
 from fedjax_fair.cli import console
 console()
 """
+
+
+def count(text: str) -> int:
+    """A number of rounds or trials, as a word of a command line: 1 or more."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f'{text} is not a whole number of 1 or more')
+    return int(text)
 
 
 class Ended(NamedTuple):

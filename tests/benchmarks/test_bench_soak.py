@@ -101,3 +101,19 @@ def test_the_run_does_not_outlive_this_program(monkeypatch, tmp_path):
         for number, handler in before.items():
             signal.signal(number, handler)
     assert ended.value.code == 128 + signal.SIGTERM
+
+
+@pytest.mark.parametrize('rounds', ['-1', '0', '2.5', 'x'])
+def test_a_number_of_rounds_is_refused_in_one_line(rounds, monkeypatch, capsys):
+    monkeypatch.setattr(sys, 'argv', ['soak', f'--rounds={rounds}'])
+    with pytest.raises(SystemExit) as left:
+        soak.main()
+    assert left.value.code == 2
+    assert f'--rounds: {rounds} is not a whole number of 1 or more' in capsys.readouterr().err
+
+
+def test_a_run_that_fails_ends_the_soak_with_its_exit_code(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, 'executable', '/bin/false')
+    with pytest.raises(SystemExit) as left:
+        soak.soak(tmp_path, 4, 'host')
+    assert left.value.code == 1
