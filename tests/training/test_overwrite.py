@@ -336,7 +336,10 @@ def test_a_mistake_after_the_list_was_written_leaves_the_folder_free(tmp_path):
 
 
 def test_a_comparison_that_was_killed_before_its_first_run_goes_on(toy, tmp_path, monkeypatch):
-    monkeypatch.setattr(comparison, 'prepare', lambda config, points=({},): types.SimpleNamespace(config=config))
+    prepared = {'title': 'fedavg', 'points': ({},), 'idle': ((),)}
+    monkeypatch.setattr(
+        comparison, 'prepare', lambda config, points=({},): types.SimpleNamespace(config=config, **prepared)
+    )
     monkeypatch.setattr(comparison, 'run', lambda *args, **how: [how])
     write_list(tmp_path, [])
     (tmp_path / 'notes.txt').write_text('mine')
