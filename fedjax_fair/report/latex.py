@@ -33,8 +33,8 @@ def to_latex(*tables: Table) -> str:
 
 
 def _latex(table: Table) -> str:
-    sites = {one.name for one in table.found.sites}
-    table = table.of([column.primary or column.name in sites for column in table.columns])
+    units = {one.name for one in table.found.units}
+    table = table.of([column.primary or column.name in units for column in table.columns])
     kinds: dict[tuple[bool, bool], Block] = {}  # levels, differences with their verdicts, then sites
     for place, column in enumerate(table.columns):
         kinds.setdefault((not column.primary, column.signed), []).append(place)

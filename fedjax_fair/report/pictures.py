@@ -73,7 +73,7 @@ def _class_names(runs: Sequence[Run], count: int) -> list[str]:
 
 
 def _forests(found: Findings) -> Iterator[tuple[str, str, Figure]]:
-    keys = ['avg', 'spread', *(one.key for one in found.sites if len(found.sites) <= FEW_GROUPS)]
+    keys = ['avg', 'spread', *(one.key for one in found.units if len(found.units) <= FEW_GROUPS)]
     for number, key in enumerate(key for key in keys if key in found.measures):
         measure = found.measures[key]
         if any(map(is_drawn, measure.differences)):

@@ -138,8 +138,8 @@ def _columns(found: Findings) -> list[Column]:
     elif len(found.runs) > 1:
         columns += [_against(found, key) for key in ('avg', 'spread') if key in found.measures]
     columns += [] if found.metric else _beside(found)
-    if len(found.sites) <= MOST_SITES:
-        columns += [_level(found, f'site:{one.name}') for one in found.sites]
+    if len(found.units) <= MOST_SITES:
+        columns += [_level(found, f'site:{one.name}') for one in found.units]
     clients = 'client_' if 'client_worst10' in found.measures else ''
     columns += [_level(found, clients + key) for key in ('spread', 'worst10') if _is_more(found, clients + key)]
     columns.append(_of_runs(found, Column('loss', 'low', 3, 'mean test loss', _none), _statistic('loss', scale=1.0)))

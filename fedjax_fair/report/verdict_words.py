@@ -209,7 +209,7 @@ def _told(found: Findings, place: int, avg: Difference, spread: Difference | Non
 
 def few_groups(found: Findings, place: int) -> list[tuple[str, Difference]]:
     """The groups of a scenario and their differences, the largest first, where there are so few that all are named."""
-    groups = [(one.name, own) for one in found.sites if (own := one.differences[place]) is not None]
+    groups = [(one.name, own) for one in found.units if (own := one.differences[place]) is not None]
     if found.over != 'groups' or not 1 < len(groups) <= FEW_GROUPS or any(own.verdict == TOO_FEW for _, own in groups):
         return []
     return sorted(groups, key=lambda pair: -pair[1].estimate)
@@ -239,7 +239,7 @@ def paragraph(found: Findings, place: int, more: Sequence[str] = ()) -> str:
 
 def _begun(found: Findings, line: str) -> str:
     """A line as a sentence: it begins with a capital letter, unless it begins with the name of a recipe or a site."""
-    names = (*(run.label for run in found.runs), *(site.name for site in found.sites))
+    names = (*(run.label for run in found.runs), *(unit.name for unit in found.units))
     return line if line.startswith(names) else line[:1].upper() + line[1:]
 
 
@@ -274,7 +274,11 @@ def foot(found: Findings) -> str:
         )
     seeds, patients = len(comparison.seeds), comparison.patients
     counted = f'{patients} patients' if comparison.patients_known else f'{patients} test examples (patients unknown)'
-    about = 'new seeds and new patients of these sites' if seeds > 1 else 'new patients of these sites, these models'
+    about = (
+        'new seeds and new patients of the same test sets'
+        if seeds > 1
+        else 'new patients of the same test sets, these models'
+    )
     parts = [f'95 % intervals: {about}', f'{seeds} seed{"" if seeds == 1 else "s"}, {counted}']
     others = 0 if found.swept else len(comparison.runs) - 1
     if others > 1 and seeds > 1:

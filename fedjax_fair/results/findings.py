@@ -68,7 +68,7 @@ class Findings:
         return self.runs[self.baseline]
 
     @property
-    def sites(self) -> list[Measure]:
+    def units(self) -> list[Measure]:
         """The scores of single groups, or of clients where there are no groups."""
         return [measure for key, measure in self.measures.items() if key.startswith('site:')]
 

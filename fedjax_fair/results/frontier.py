@@ -15,7 +15,7 @@ from fedjax_fair.results.comparison import compare_runs
 from fedjax_fair.results.measures import Level, measures_of
 from fedjax_fair.results.runs import Run
 
-OVER_BOTH = '95 % intervals: new seeds and new patients of these sites'
+OVER_BOTH = '95 % intervals: new seeds and new patients of the same test sets'
 OVER_SEEDS = '95 % intervals: new seeds alone; without predictions nothing is known of test patients'
 
 

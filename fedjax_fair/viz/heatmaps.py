@@ -23,11 +23,11 @@ DARK, LIGHT = '#000001', '#fffffe'  # of numbers: they stand on the map's own co
 
 def site_map(found: Findings) -> Figure | None:
     """The score of every recipe on every group (or client); None where there are very many, or fewer than two."""
-    sites = found.sites
-    if not 2 <= len(sites) <= MOST_COLUMNS:
+    units = found.units
+    if not 2 <= len(units) <= MOST_COLUMNS:
         return None
-    values = np.array([[getattr(level, 'estimate', None) for level in site.levels] for site in sites], np.float64).T
-    return heat_map([run.label for run in found.runs], [site.name for site in sites], values)
+    values = np.array([[getattr(level, 'estimate', None) for level in unit.levels] for unit in units], np.float64).T
+    return heat_map([run.label for run in found.runs], [unit.name for unit in units], values)
 
 
 def heat_map(rows: Sequence[str], columns: Sequence[str], values: np.ndarray) -> Figure:

@@ -161,14 +161,14 @@ def test_forest_calls_equal_models_and_sites_with_few_patients_by_their_names(ma
     runs = load(*(make_run('base', directory=f'base{k}', **options) for k in range(2)), make_run('other', **options))
     found = findings(runs)
     assert legend(report.forest(found, 'avg'))[0] == 'no difference above the margin'
-    assert legend(report.forest(found, found.sites[0].key)) == ['too few patients']
+    assert legend(report.forest(found, found.units[0].key)) == ['too few patients']
 
 
 def test_heat_maps_show_scores_by_site_and_recalls_by_class(make_run):
     runs = load(make_run('one', clients=4, images=30, seeds=2), make_run('old', clients=4))
     found = findings(runs)
     shown = [text.get_text() for text in heatmaps.site_map(found).axes[0].texts]
-    assert shown[:4] == [f'{site.levels[0].estimate:.1f}' for site in found.sites]
+    assert shown[:4] == [f'{site.levels[0].estimate:.1f}' for site in found.units]
     recalls = class_recalls(runs)
     kept = results.predictions(runs[0].path)
     wanted = [100 * (kept.prediction == kept.label)[..., kept.label == k].mean() for k in range(3)]

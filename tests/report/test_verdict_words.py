@@ -139,7 +139,7 @@ def test_what_is_missing_is_named():
 def test_the_foot_says_what_intervals_cover():
     told = words.foot(found(difference()))
     assert told == (
-        '95 % intervals: new seeds and new patients of these sites; 5 seeds, 160 patients; '
+        '95 % intervals: new seeds and new patients of the same test sets; 5 seeds, 160 patients; '
         'Holm over 2 comparisons with fedavg; margin 1 point'
     )
     unknown = words.foot(found(difference(), comparison=Compared(patients_known=False)))
