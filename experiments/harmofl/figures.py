@@ -28,13 +28,17 @@ TENTH = math.log2(1.1)  # the smallest difference of interest between drifts: a 
 Curves = Mapping[str, Sequence[Cell]]
 
 
-def lines(study: Study, name: str, found: Mapping[str, tuple[np.ndarray, np.ndarray]], **axes: str) -> None:
+def lines(
+    study: Study, name: str, found: Mapping[str, tuple[np.ndarray, np.ndarray]], ylabel: str, log: bool = False
+) -> None:
     """A line per method over rounds, of ``(rounds, values[seeds, rounds])``, with the deviation over seeds."""
     with style.styled():
         figure, (ax,) = style.grid(1, 1)
         for number, (method, (rounds, values)) in enumerate(found.items()):
             style.line(ax, rounds, values.mean(0), values.std(0), number, label=method)
-        ax.set(xlabel='round', **axes)
+        ax.set(xlabel='round', ylabel=ylabel)
+        if log:
+            style.log_scale(ax)
         style.legend_below(figure, *ax.get_legend_handles_labels())
         study.picture(figure, name)
 
@@ -110,7 +114,7 @@ def drifts(folder: pathlib.Path) -> tuple[np.ndarray, np.ndarray]:
 def drift(study: Study) -> None:
     """The mean squared distance of clients from the global model while they train, round by round."""
     found = {name: drifts(folder) for name, folder in folders_of(study, DRIFTING, '+track_drift').items()}
-    lines(study, 'drift', found, ylabel='drift of clients (Eq. 9)', yscale='log')
+    lines(study, 'drift', found, ylabel='drift of clients (Eq. 9)', log=True)
     logs = {name: np.log2(values).mean(1).tolist() for name, (_, values) in found.items()}
     about = 'binary logarithm of the drift, mean over rounds: 1 more is twice as far'
     seeds = study.config.seeds

@@ -71,7 +71,7 @@ def training_loss(runs: Sequence[Run]) -> Figure:
         ax.set(xlabel='round', ylabel='training loss')
         seen = np.concatenate([mean[np.isfinite(mean)] for mean in means])
         if seen.size and seen.min() > 0 and seen.max() > 100 * seen.min():
-            ax.set_yscale('log')
+            style.log_scale(ax)
         style.legend_below(figure, *zip(*_run_entries(runs), strict=True))
         return figure
 

@@ -75,6 +75,12 @@ def styled() -> Iterator[None]:
         yield
 
 
+def log_scale(ax: Axes) -> None:
+    """A logarithmic vertical axis with plain numbers: powers would be written in mathematics, which is not read."""
+    ax.set_yscale('log')
+    ax.yaxis.set_major_formatter('{x:g}')
+
+
 def colour(place: int) -> str:
     """The colour of one of several lines or groups."""
     return PALETTE[place % len(PALETTE)]
