@@ -13,14 +13,7 @@ import optax
 
 from fedjax_fair.core import check, client, server, tree
 from fedjax_fair.core import cohort as cohorts
-from fedjax_fair.core.client_map import (
-    ClientMap,
-    map_clients,
-    map_sum,
-    replicate,
-    resolve,
-    within_memory,
-)
+from fedjax_fair.core.client_map import ClientMap, map_clients, map_sum, replicate, resolve, within_memory
 from fedjax_fair.core.cohort import OPTIMIZER_ROW, Own, Shared
 from fedjax_fair.core.evaluate import make_evaluate, personalises, predict
 from fedjax_fair.core.idle import Setting

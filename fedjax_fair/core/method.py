@@ -76,15 +76,13 @@ class Method(NamedTuple):
 
     Fields that are no hooks:
 
-    - ``part``: the part of a recipe that brought it; ``make_methods`` fills it in.
-    - ``stage``: where in the chain the hooks run.
+    - ``part``: the part of a recipe that brought it; ``make_methods`` fills it in. ``stage``: where the hooks run.
     - ``claims``: what only one method of a recipe may decide.
     - ``local``: parts of the local optimiser that it fixes; ``phases``: the phases of local training.
     - ``measures``: the shared measurements that it reads in ``view.measured``: ``loss`` of the received model and
       ``local_loss`` of the trained one, both over the client's whole training set.
     - ``server_opt``: an optax transformation, the optimiser of the server.
-    - ``needs_all``: it needs stacked updates.
-    - ``whole``: ``revise`` and ``reduce`` see batch statistics too.
+    - ``needs_all``: it needs stacked updates. ``whole``: ``revise`` and ``reduce`` see batch statistics too.
     - ``ignores_weights``: its ``reduce`` would silently drop the scores of other methods.
     - ``broadcasts``: its state on the server travels to the clients, so that it counts as communication.
     - ``keeps``: ``keeps(variables)`` are the paths of leaves that stay with their clients, so that they do not count.
