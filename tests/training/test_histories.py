@@ -10,7 +10,7 @@ from test_resume import interrupt
 
 from fedjax_fair.errors import UserError
 from fedjax_fair.results import History
-from fedjax_fair.training import Config, Interrupted, run
+from fedjax_fair.training import Config, Interrupted, file_checksums, run
 from fedjax_fair.training.checkpoint import OLDER_TALLIES, history_copy
 
 pytestmark = pytest.mark.xdist_group('histories')
@@ -219,8 +219,9 @@ def without_seals(out):
     (tallies,) = (out / 'checkpoints').glob('*/tallies/metadata')
     old = {name: value for name, value in json.loads(tallies.read_text()).items() if name in OLDER_TALLIES}
     tallies.write_text(json.dumps(old))
-    for copy in (out / 'checkpoints').glob('history-*'):
-        copy.unlink()
+    for pattern in ('history-*', f'*/{file_checksums.NAME}'):
+        for path in (out / 'checkpoints').glob(pattern):
+            path.unlink()
 
 
 def test_an_older_run_goes_on_and_is_refused_where_evaluations_are_lost(grid, stopped, capfd):
