@@ -233,7 +233,7 @@ def test_numbers_of_local_training_outside_of_their_ranges(local, told):
 @pytest.mark.parametrize(
     ('around', 'told'),
     [
-        ({'rounds': 0}, 'rounds=0 must be at least 1'),
+        ({'rounds': 0}, 'rounds=0 must be at least 1 and at most 1000000'),
         ({'rounds': 1.5}, 'rounds=1.5: expected a whole number such as 1'),
         ({'eval_batch_size': 0}, 'eval_batch_size=0 must be at least 1'),
         ({'client_map': ClientMap(0)}, 'chunk=0 must be at least 1'),
