@@ -46,7 +46,7 @@ def space_of(experiment: Experiment) -> Space:
     line = BYTES_OF_LINE + BYTES_OF_NUMBER * federation.num_clients
     histories = 2 * lines * line  # each beside its copy
     states = experiment.program.shapes(experiment.lanes)
-    sizes = {'rows': num_bytes(states.clients), 'examples': federation.x.nbytes + federation.y.nbytes}
+    sizes = {'rows': num_bytes(states.clients), 'examples': num_bytes((federation.x, federation.y))}
     return Space(
         bytes_of_checkpoint(states) if config.checkpoint_every else 0,
         files * (histories + 2 * predictions),  # predictions of each evaluation, then of all
