@@ -6,6 +6,7 @@ import dataclasses
 
 import numpy as np
 
+from fedjax_fair.errors import OneLine
 from fedjax_fair.planning.blank_data import blank_of, without_data
 from fedjax_fair.planning.topologies import Topology
 from fedjax_fair.sizes import in_words
@@ -14,6 +15,8 @@ from fedjax_fair.training.compiled import Compiled, compiled_evaluation, compile
 from fedjax_fair.training.prediction_log import count_evaluations
 from fedjax_fair.training.setup import Experiment
 from fedjax_fair.training.spread import MARGIN, settled
+
+SMALLER = 'does NOT fit; try a smaller `batch_size` or `chunk`, `precision`=bfloat16 or `remat`'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,7 +92,7 @@ def in_words_of(found: Plan) -> str:
     if found.fits:
         verdict = 'fits'
     else:
-        verdict = 'does NOT fit; try a smaller `batch_size` or `chunk`, `precision`=bfloat16 or `remat`'
+        verdict = OneLine(SMALLER).with_flags()
     limit = '' if found.memory is None else f' of {in_words(found.memory)}'
     known = [one for one in found.parts.values() if one is not None]
     lines = [f'{found.topology}: {found.layout}: {verdict}', f'memory of a device: {in_words(sum(known))}{limit}']

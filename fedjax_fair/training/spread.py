@@ -24,7 +24,7 @@ from fedjax_fair.data.stream import Streamed, gathered, in_memory, room_for
 from fedjax_fair.errors import UserError
 from fedjax_fair.options import AUTO
 from fedjax_fair.sizes import in_words
-from fedjax_fair.training.compiled import Compiled, compiled_round, is_too_large, turns_of
+from fedjax_fair.training.compiled import Compiled, compiled_round, is_too_large, sharding_of, turns_of
 from fedjax_fair.training.setup import Experiment, prepare
 from fedjax_fair.training.storage import Place
 
@@ -103,10 +103,11 @@ def _seconds(tried: Experiment, program: Compiled) -> float | None:
     times: list[float] = []
     run: Any = program.run
     try:
-        states, data = _first(tried)
+        given = (tried.lanes, *_first(tried), jnp.int32(1))  # a compiled program wants them where it was told they are
+        lanes, states, data, n = jax.device_put(given, sharding_of(tried))
         for _ in range(TIMED_ROUNDS):
             begun = time.perf_counter()
-            states, _ = jax.block_until_ready(run(tried.lanes, states, data, jnp.int32(1)))
+            states, _ = jax.block_until_ready(run(lanes, states, data, n))
             times.append(time.perf_counter() - begun)
     except jax.errors.JaxRuntimeError as error:
         if not is_too_large(error):

@@ -70,6 +70,14 @@ def test_programs_are_compiled_and_timed_where_their_devices_are(experiment, mon
     assert ' s for 2 steps)' in found.notes[-1]
 
 
+def test_programs_of_several_devices_are_timed(toy, monkeypatch):
+    monkeypatch.setattr(spread, '_is_here', lambda platform: True)
+    several = Platform('gpu', machine().devices[:2], GIGABYTE)
+    shared = prepare(toy(scenario='digits_domains', devices=2, rounds=1), platform=several)
+    timed = spread._candidate(shared, 1, is_here=True)
+    assert shared.client_map.devices == 2 and timed.cost > 0
+
+
 def test_programs_larger_than_the_memory_do_not_fit(toy):
     tiny = prepare(toy(), platform=Platform('gpu', machine().devices[:1], memory=1000))
     with pytest.raises(UserError, match='choose a smaller batch_size, precision=bfloat16 or remat'):
