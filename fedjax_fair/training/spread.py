@@ -103,7 +103,7 @@ def _seconds(tried: Experiment, program: Compiled) -> float | None:
     times: list[float] = []
     run: Any = program.run
     try:
-        given = (tried.lanes, *_first(tried), jnp.int32(1))  # a compiled program wants them where it was told they are
+        given = (tried.lanes, *_first(tried), jnp.int32(1))  # in their places before the clock starts
         lanes, states, data, n = jax.device_put(given, sharding_of(tried))
         for _ in range(TIMED_ROUNDS):
             begun = time.perf_counter()
