@@ -18,18 +18,21 @@ ROUNDS = 100  # planned, with one evaluation at the end: none of them falls into
 
 
 class Ours(Session):
-    """One lane of FedAvg, clients spread over the cores as ``auto`` decides; ``cached`` keeps compiled programs."""
+    """One lane of FedAvg, clients spread over the cores as ``auto`` decides; ``cached`` keeps compiled programs.
 
-    def __init__(self, job: Job, data: str, cached: str = ''):
+    ``settings`` take the place of those that the job has.
+    """
+
+    def __init__(self, job: Job, data: str, cached: str = '', **settings: Any):
         use_host_devices(None)
         if cached:
             use_compilation_cache()
         self.job = job
-        super().__init__(config_of(job, data))
+        super().__init__(config_of(job, data).changed(**settings))
 
     def facts(self) -> dict[str, Any]:
         return {
-            'how': self.x.algorithm.facts['client_map'],
+            'how': self.x.client_map.describe(),
             'parameters': sum(leaf[0].size for leaf in jax.tree.leaves(self.states.variables['params'])),
             'versions': versions('fedjax-fair', 'jax', 'jaxlib', 'flax', 'optax', 'numpy'),
         }
