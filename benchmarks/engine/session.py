@@ -17,6 +17,7 @@ from benchmarks.tables import machine
 from fedjax_fair.results.facts import git_commit
 from fedjax_fair.training.config import Config
 from fedjax_fair.training.setup import prepare
+from fedjax_fair.training.spread import settled
 
 RESULTS = pathlib.Path(__file__).resolve().parent.parent / 'results'
 
@@ -25,7 +26,7 @@ class Session:
     """The lanes of a config; ``log`` holds what the last round said of itself."""
 
     def __init__(self, config: Config):
-        self.x = prepare(config)
+        self.x = settled(prepare(config))
         self.data = self.x.federation.arrays()
         self.tests = jax.tree.map(jnp.asarray, self.x.federation.tests)
         self.states = self.x.program.init(self.x.lanes)

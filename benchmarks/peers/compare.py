@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import os
 import pathlib
 import signal
 import sys
@@ -19,7 +18,7 @@ from typing import Any
 from benchmarks.peers import chart, environment, peak, report
 from benchmarks.peers.contenders import CACHED, CONTENDERS, OURS
 from benchmarks.peers.job import JOBS, Job, write_data
-from benchmarks.peers.protocol import Worker, WorkerError
+from benchmarks.peers.protocol import Worker, WorkerError, clean_environment
 from benchmarks.tables import machine
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -78,10 +77,11 @@ def measure(
                 if name == OURS:
                     raise
                 left_out[name] = str(error)
-    return {name: _measurement(workers[name], answers[name]) for name in names if name not in left_out}, left_out
+    return {name: measurement(workers[name], answers[name]) for name in names if name not in left_out}, left_out
 
 
-def _measurement(worker: Worker, answers: Sequence[Mapping[str, Any]]) -> report.Measurement:
+def measurement(worker: Worker, answers: Sequence[Mapping[str, Any]]) -> report.Measurement:
+    """What a worker answered to a check, its first round, warm-up rounds, measured rounds and another check."""
     before, first, *turns, after = answers
     return report.Measurement(
         facts=worker.facts,
@@ -104,12 +104,9 @@ def warm_start(job: Job, data: pathlib.Path, env: Mapping[str, str]) -> float:
 
 
 def _environment(folder: str) -> dict[str, str]:
-    """Every side chooses its own devices, and none finds anything that was compiled before this run."""
-    env = {**os.environ, 'JAX_PLATFORMS': 'cpu', 'XDG_CACHE_HOME': folder, 'TORCHINDUCTOR_CACHE_DIR': f'{folder}/torch'}
-    env |= {'FLWR_TELEMETRY_ENABLED': '0', 'RAY_USAGE_STATS_ENABLED': '0'}
-    for name in ('XLA_FLAGS', 'JAX_COMPILATION_CACHE_DIR'):
-        env.pop(name, None)
-    return env
+    """All sides use the CPU, nothing is reported to anybody, and PyTorch finds nothing compiled either."""
+    own = {'JAX_PLATFORMS': 'cpu', 'TORCHINDUCTOR_CACHE_DIR': f'{folder}/torch'}
+    return clean_environment(folder) | own | {'FLWR_TELEMETRY_ENABLED': '0', 'RAY_USAGE_STATS_ENABLED': '0'}
 
 
 def write(summary: Mapping[str, Any], folder: pathlib.Path) -> str:

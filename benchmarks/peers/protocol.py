@@ -25,6 +25,7 @@ from benchmarks.peers.job import Job
 
 PATIENCE = 1200  # seconds after which a worker that does not answer is given up
 FAREWELL = 60  # seconds it may take to end
+FLAGS_OF_CALLER = ('XLA_FLAGS', 'JAX_COMPILATION_CACHE_DIR')
 
 
 class Side(Protocol):
@@ -81,6 +82,12 @@ def versions(*packages: str) -> dict[str, str]:
 # --- in the driver ---------------------------------------------------------------------------------------------------
 
 
+def clean_environment(folder: str) -> dict[str, str]:
+    """Variables for workers that find nothing compiled or decoded before, and no flags of the caller for XLA."""
+    caller = {name: value for name, value in os.environ.items() if name not in FLAGS_OF_CALLER}
+    return caller | {'XDG_CACHE_HOME': folder}
+
+
 class WorkerError(RuntimeError):
     """A worker ended without an answer; what it had to say is on standard error."""
 
@@ -89,11 +96,19 @@ class Worker:
     """A running worker in a session of its own; ``facts`` came with its start, which took ``ready_seconds``.
 
     Between requests the worker and all its processes are stopped, so that what they do in the background does not
-    disturb others.
+    disturb others. One that is ``alone`` goes on, and so notices when its driver is killed.
     """
 
-    def __init__(self, name: str, command: Sequence[str], *, cwd: Any = None, env: Mapping[str, str] | None = None):
-        self.name = name
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str],
+        *,
+        cwd: Any = None,
+        env: Mapping[str, str] | None = None,
+        alone: bool = False,
+    ):
+        self.name, self._rest = name, signal.SIGCONT if alone else signal.SIGSTOP
         self._said = tempfile.TemporaryFile('w+')  # noqa: SIM115 (its last words, read if it fails)
         start = time.perf_counter()
         self._process = subprocess.Popen(
@@ -108,7 +123,7 @@ class Worker:
         )
         self.facts = self._read()
         self.ready_seconds = time.perf_counter() - start
-        processes.send(self._process.pid, signal.SIGSTOP)
+        processes.send(self._process.pid, self._rest)
 
     def ask(self, request: str) -> dict[str, Any]:
         """Send one request and wait for its answer, to which the CPU time and the peak memory so far are added."""
@@ -119,7 +134,7 @@ class Worker:
             print(request, file=self._process.stdin, flush=True)
         answer = self._read()
         used = processes.cpu_seconds(pid) - before
-        processes.send(pid, signal.SIGSTOP)
+        processes.send(pid, self._rest)
         return {**answer, 'cpu_seconds': used, 'peak_mib': processes.peak_mib(pid)}
 
     def _read(self) -> dict[str, Any]:

@@ -41,13 +41,14 @@ class Measurement:
 def refusals(job: Job, ours: str, sides: Mapping[str, Measurement]) -> dict[str, str]:
     """Peers that cannot be compared: other work, another network, or another success than ours. Ours must be right."""
     own = sides[ours]
-    if fault := _fault(job, own):
+    if fault := fault_of(job, own):
         raise ValueError(f'{job.name}: {ours} {fault}')
-    faults = {name: _fault(job, side) or _difference(job, side, own) for name, side in sides.items()}
+    faults = {name: fault_of(job, side) or _difference(job, side, own) for name, side in sides.items()}
     return {name: f'not comparable: it {fault}' for name, fault in faults.items() if fault}
 
 
-def _fault(job: Job, side: Measurement) -> str | None:
+def fault_of(job: Job, side: Measurement) -> str | None:
+    """What is wrong with a side by itself: it did other work than the job asks for, or it does not learn."""
     for what in ('examples', 'steps'):
         asked, done = getattr(job, f'{what}_per_round'), side.after[what]
         if done != asked:

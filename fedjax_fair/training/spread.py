@@ -30,6 +30,7 @@ from fedjax_fair.training.storage import Place
 
 MARGIN = 0.95  # of the memory of a device, that a program may take
 TIMED_STEPS, TIMED_ROUNDS = 2, 3  # the fastest of these rounds counts
+CHOSEN_AMONG = ', chosen among '  # in the note of a choice, before all that was tried
 
 
 class Candidate(NamedTuple):
@@ -72,7 +73,7 @@ def settled(experiment: Experiment) -> Experiment:
     unit = f's for {TIMED_STEPS} steps' if is_here else 'cycles a round'
     told = '; '.join(one.describe(unit) for one in sorted(tried, reverse=True))
     chosen = _with_chunk(experiment, best.chunk)
-    note = f'{best.chunk} clients at once on a device, chosen among {told}'
+    note = f'{best.chunk} clients at once on a device{CHOSEN_AMONG}{told}'
     return dataclasses.replace(chosen, notes=(*chosen.notes, note))
 
 

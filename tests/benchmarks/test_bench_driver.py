@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from benchmarks.peers import compare, environment, peak
+from benchmarks.peers import compare, environment, peak, processes
 from benchmarks.peers.compare import ROOT, WARM_UP, measure
 from benchmarks.peers.contenders import CONTENDERS, OURS, Contender
 from benchmarks.peers.job import JOBS, Job
@@ -92,10 +92,9 @@ def test_ours_must_not_fail(tmp_path):
 
 def test_a_worker_is_stopped_between_requests(start):
     worker = start('a')
-    state = pathlib.Path(f'/proc/{worker._process.pid}/stat')
     worker.ask('check')
     deadline = time.monotonic() + 10  # the signal arrives when a busy machine gets round to it
-    while (now := state.read_text().rpartition(')')[2].split()[0]) != 'T' and time.monotonic() < deadline:
+    while (now := state_of(worker._process.pid)) != 'T' and time.monotonic() < deadline:
         time.sleep(0.01)
     assert now == 'T'
 
@@ -104,7 +103,7 @@ DRIVER = """
 import json, sys, time
 from benchmarks.peers import compare
 compare.end_workers_when_terminated()
-with compare.Worker('a', json.loads(sys.argv[1])) as worker:
+with compare.Worker('a', json.loads(sys.argv[1]), alone='alone' in sys.argv) as worker:
     print(worker._process.pid, flush=True)
     time.sleep(60)
 """
@@ -118,6 +117,24 @@ def test_no_worker_is_left_behind_when_the_driver_is_terminated(tmp_path):
         driver.terminate()
         assert driver.wait(timeout=30) == 128 + signal.SIGTERM
     assert not worker.exists()
+
+
+def test_a_worker_that_is_alone_ends_with_a_driver_that_is_killed(tmp_path):
+    command = [sys.executable, '-c', DRIVER, json.dumps(fake_command('a', tmp_path / 'diary')), 'alone']
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as driver:
+        pid = int(driver.stdout.readline())
+        driver.kill()
+    deadline = time.monotonic() + 30
+    while pid in processes.table() and state_of(pid) != 'Z' and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert pid not in processes.table() or state_of(pid) == 'Z', 'nobody may have asked for its exit code'
+
+
+def state_of(pid: int) -> str:
+    try:
+        return pathlib.Path(f'/proc/{pid}/stat').read_text().rpartition(')')[2].split()[0]
+    except OSError:  # it ended meanwhile
+        return 'Z'
 
 
 def test_an_unknown_request_is_refused():

@@ -23,7 +23,7 @@ DOCUMENTS = sorted(
     {
         *ROOT.glob('*.md'),
         *ROOT.glob('docs/**/*.md'),
-        *ROOT.glob('benchmarks/*.md'),
+        *ROOT.glob('benchmarks/**/README.md'),
         *ROOT.glob('experiments/*/README.md'),
     }
 )
