@@ -27,8 +27,8 @@ class Session:
 
     def __init__(self, config: Config):
         self.x = settled(prepare(config))
-        self.data = self.x.federation.arrays()
-        self.tests = jax.tree.map(jnp.asarray, self.x.federation.tests)
+        self.data = self.x.examples()
+        self.tests = self.x.test_sets(self.x.federation.tests)
         self.states = self.x.program.init(self.x.lanes)
         self.log: dict[str, float] = {}
 

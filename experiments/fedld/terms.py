@@ -88,7 +88,8 @@ def measured(study: Study, row: Row, column: Mapping[str, Any]) -> Measured:
 
 def first(experiment: Experiment, seed: int) -> FedState:
     """The state of one seed before the first round."""
-    return jax.tree.map(lambda leaf: leaf[0], experiment.program.init(make_lanes(({},), (seed,))))
+    states = experiment.listed(experiment.program.init(make_lanes(({},), (seed,))))
+    return jax.tree.map(lambda leaf: leaf[0], states)
 
 
 def kept(study: Study, alpha: float) -> Found:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -84,6 +84,24 @@ def _unless_lane_finished(axis_size, in_batched, active, new, old):
     return tree.select(active, new, old), jax.tree.map(lambda _: True, new)
 
 
+@jax.tree_util.register_pytree_node_class
+class Divided:
+    """Arrays that all clients of a device share, whose first axis is divided over the devices of a mesh.
+
+    A client that is mapped over the mesh finds the share of its device inside; without a mesh it is the whole.
+    """
+
+    def __init__(self, own: PyTree):
+        self.own = own
+
+    def tree_flatten(self) -> tuple[tuple[PyTree], None]:
+        return (self.own,), None
+
+    @classmethod
+    def tree_unflatten(cls, _: None, children: tuple[PyTree]) -> Divided:
+        return cls(*children)
+
+
 def fit(client_map: ClientMap, clients: int) -> tuple[ClientMap, int]:
     """The map with chunks of even size for this many clients, and the number of slots it then needs."""
     if client_map.ordered:
@@ -112,7 +130,7 @@ def map_clients(client_map: ClientMap, fn: Callable, shared: PyTree, clients: Py
 
 
 def map_sum(client_map: ClientMap, fn: Callable, zero: PyTree, shared: PyTree, clients: PyTree):
-    """Apply ``fn(shared, client) -> (summand, output)`` to every client.
+    """Apply ``fn(shared, client) -> (summand, output)`` to every client; ``shared`` may hold :class:`Divided` arrays.
 
     Returns the sum of the summands, which look like ``zero``, and the stacked outputs. Summands are accumulated chunk
     by chunk, so they cost the memory of one chunk however large the cohort is.
@@ -128,8 +146,17 @@ def map_sum(client_map: ClientMap, fn: Callable, zero: PyTree, shared: PyTree, c
 
     # check_vma=False: loop carries start as replicated constants and become per-device values.
     return jax.shard_map(
-        shard, mesh=client_map.mesh, in_specs=(P(), P(), P(AXIS)), out_specs=(P(), P(AXIS)), check_vma=False
+        shard, mesh=client_map.mesh, in_specs=(P(), _places(shared), P(AXIS)), out_specs=(P(), P(AXIS)), check_vma=False
     )(zero, shared, clients)
+
+
+def _places(shared: PyTree) -> PyTree:
+    """On every device, or divided over them."""
+    return jax.tree.map(lambda one: P(AXIS) if _is_divided(one) else P(), shared, is_leaf=_is_divided)
+
+
+def _is_divided(one: Any) -> bool:
+    return isinstance(one, Divided)
 
 
 def _chunked(chunk: int | None, fn: Callable, zero: PyTree, shared: PyTree, clients: PyTree) -> tuple[PyTree, PyTree]:
@@ -219,7 +246,7 @@ def within_memory(client_map: ClientMap, model_bytes: int, clients: int, limit: 
 
 
 def replicate(client_map: ClientMap, value: PyTree) -> PyTree:
-    """Place a value on every device of the map, so that the first round is compiled as all later ones are."""
+    """Place a value on every device of the map."""
     if client_map.mesh is None:
         return value
     return jax.device_put(value, jax.sharding.NamedSharding(client_map.mesh, P()))

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from fedjax_fair.core import tree
-from fedjax_fair.core.client_map import ClientMap, deal, fit
+from fedjax_fair.core.client_map import ClientMap, Divided, deal, fit
+from fedjax_fair.core.homes import Homes
 from fedjax_fair.core.method import Context, Measured, View
 from fedjax_fair.core.spec import ClientData, Spec
 from fedjax_fair.core.types import Array, Cohort, FedState, PyTree, Run, Variables, default_float
@@ -18,23 +20,26 @@ OPTIMIZER_ROW = 'local_optimizer'  # client rows of the engine itself: optimiser
 
 
 class Arranged(NamedTuple):
-    """A cohort padded to whole chunks and dealt out by length, with each client's examples and steps."""
+    """A cohort padded to whole chunks and dealt out by length, with each client's examples and steps.
+
+    ``at_home``: whether every client trains on the device on which its rows and examples live.
+    """
 
     client_map: ClientMap
     cohort: Cohort
     n: Array
     steps: Array
+    at_home: bool = False
 
 
 class Shared(NamedTuple):
-    """What all clients of a round have in common."""
+    """What all clients of a round have in common; ``examples`` are inputs and labels."""
 
     round: Array
     key: Array
     variables: Variables
     servers: Mapping[str, PyTree]
-    x: Array
-    y: Array
+    examples: tuple[Array, Array] | Divided
 
 
 class Own(NamedTuple):
@@ -69,28 +74,68 @@ def arrange(spec: Spec, client_map: ClientMap, cohort: Cohort) -> Arranged:
     )
     n = jnp.sum(cohort.ex_mask.astype(jnp.int32), 1)
     steps = spec.steps(n)
-    if len({int(size) for size in spec.run.sizes}) > 1:
+    order, at_home = None, False
+    if spec.homes is not None and slots == spec.homes.slots:
+        order, at_home = _at_home(spec.homes, cohort.ids), True
+    elif len({int(size) for size in spec.run.sizes}) > 1:
         order = deal(steps, client_map)
+    if order is not None:
         of_slots = {name: leaf for name, leaf in cohort._asdict().items() if name not in ('x', 'y')}
         of_slots, n, steps = jax.tree.map(lambda leaf: leaf[order], (of_slots, n, steps))
         cohort = cohort._replace(**of_slots)
-    return Arranged(client_map, cohort._replace(mask=cohort.mask & (n > 0)), n, steps.astype(default_float()))
+    cohort = cohort._replace(mask=cohort.mask & (n > 0))
+    return Arranged(client_map, cohort, n, steps.astype(default_float()), at_home)
+
+
+def _at_home(homes: Homes, ids: Array) -> Array:
+    """The order of a cohort's slots in which every client is at home; absent clients leave empty slots."""
+    clients = len(homes.places)
+    free = jnp.argsort(ids < clients, stable=True)  # empty slots first
+    at = jnp.full(clients, -1).at[ids].set(jnp.arange(ids.shape[0]), mode='drop')
+    wanted = jnp.append(at, -1)[homes.clients_at]
+    rank = jnp.cumsum(wanted < 0) - 1
+    return jnp.where(wanted < 0, free[rank], wanted)
 
 
 def inputs(spec: Spec, state: FedState, arranged: Arranged, key: Array) -> tuple[Shared, Own]:
     """What the clients of an arranged cohort share, and what each has of its own."""
     cohort = arranged.cohort
-    rows = {name: tree.take_rows(table, cohort.rows_at) for name, table in state.clients.items()}
-    shared = Shared(state.round, key, state.variables, state.server, cohort.x, cohort.y)
+    rows = _rows(spec, state, arranged)
+    examples, index = _examples(spec, arranged)
+    shared = Shared(state.round, key, state.variables, state.server, examples)
     piles_up = spec.outliers is not None and spec.outliers.cumulative
     seen = jnp.take(state.seen, cohort.ids, mode='clip') if piles_up else None
-    return shared, Own(cohort.ids, cohort.index, cohort.ex_mask, arranged.n, arranged.steps, rows, seen)
+    return shared, Own(cohort.ids, index, cohort.ex_mask, arranged.n, arranged.steps, rows, seen)
+
+
+def _rows(spec: Spec, state: FedState, arranged: Arranged) -> dict[str, PyTree]:
+    """The rows of the clients in every slot."""
+    if spec.homes is None:
+        return {name: tree.take_rows(table, arranged.cohort.rows_at) for name, table in state.clients.items()}
+    if arranged.at_home or not jax.tree.leaves(state.clients):
+        return state.clients
+    return spec.homes.fetched(state.clients, spec.homes.request(arranged.cohort.ids))
+
+
+def _examples(spec: Spec, arranged: Arranged) -> tuple[tuple[Array, Array] | Divided, Array]:
+    """Inputs and labels as clients find them, and where each slot's are."""
+    cohort = arranged.cohort
+    examples = (cohort.x, cohort.y)
+    if spec.homes is None:
+        return examples, cohort.index
+    if arranged.at_home:
+        return Divided(examples), cohort.index
+    slots = cohort.ids.shape[0] // spec.homes.devices
+    room = int(np.sort(spec.run.sizes)[::-1][:slots].sum())
+    brought, index = spec.homes.examples_of(examples, cohort.index, arranged.n, cohort.ids, max(1, room))
+    return Divided(brought), index
 
 
 def context(spec: Spec, shared: Shared, own: Own) -> Context:
     """The context of one client in training. Randomness belongs to the client, never to its slot."""
     key = jax.random.fold_in(shared.key, own.id)
-    data = ClientData(shared.x, shared.y, own.indices, own.ex_mask, own.n)
+    x, y = shared.examples.own if isinstance(shared.examples, Divided) else shared.examples
+    data = ClientData(x, y, own.indices, own.ex_mask, own.n)
     data = spec.with_outliers(data, key, own.id, own.seen)
     return Context(
         spec, shared.round, own.id, key, shared.servers, own.rows, shared.variables, data=data, steps=own.steps
@@ -110,7 +155,7 @@ def shared_of(state: FedState, variables: Variables | None = None) -> Shared:
     """What clients share that only evaluate, with the model they evaluate."""
     none = jnp.zeros((1,), jnp.int32)
     model = state.variables if variables is None else variables
-    return Shared(state.round, jax.random.key(0), model, state.server, none, none)
+    return Shared(state.round, jax.random.key(0), model, state.server, (none, none))
 
 
 def view(
@@ -144,11 +189,34 @@ def view_of_everybody(spec: Spec, state: FedState) -> View:
     count = spec.run.num_clients
     sizes = jnp.asarray(spec.run.sizes, default_float())
     none = jnp.zeros((count, 1), jnp.int32)
-    own = Own(jnp.arange(count), none, none > 0, sizes, jnp.zeros(count, default_float()), state.clients)
+    own = Own(jnp.arange(count), none, none > 0, sizes, jnp.zeros(count, default_float()), rows_of_all(spec, state))
     return view(spec.run, shared_of(state), own, state.seen > 0)
+
+
+def rows_of_all(spec: Spec, state: FedState) -> dict[str, PyTree]:
+    """The rows of all clients by their numbers."""
+    return state.clients if spec.homes is None else spec.homes.listed(state.clients)
 
 
 def with_rows(tables: dict[str, PyTree], places: Array, rows: dict[str, PyTree]) -> dict[str, PyTree]:
     """The tables of all clients' rows with new rows at these places; None and a place beyond the end write nothing."""
-    new = {name: row for name, row in rows.items() if row is not None}
-    return {name: tree.put_rows(table, places, new[name]) if name in new else table for name, table in tables.items()}
+    return _with_new(tables, rows, lambda old, new: tree.put_rows(old, places, new))
+
+
+def with_rows_of(
+    spec: Spec, arranged: Arranged, tables: dict[str, PyTree], ok: Array, rows: dict[str, PyTree]
+) -> dict[str, PyTree]:
+    """The tables with the new rows of a cohort's clients, where these are ``ok``."""
+    cohort, homes, count = arranged.cohort, spec.homes, spec.run.num_clients
+    if homes is None:
+        return with_rows(tables, jnp.where(ok, cohort.rows_at, count), rows)
+    if arranged.at_home:
+        return _with_new(tables, rows, lambda old, new: tree.select(ok, new, old))
+    request = homes.request(jnp.where(ok, cohort.ids, count))
+    return _with_new(tables, rows, lambda old, new: homes.delivered(old, request, new))
+
+
+def _with_new(tables: dict[str, PyTree], rows: dict[str, PyTree], write: Callable) -> dict[str, PyTree]:
+    """The tables, written where there are new rows and those have leaves."""
+    new = {name: row for name, row in rows.items() if jax.tree.leaves(row)}
+    return {name: write(table, new[name]) if name in new else table for name, table in tables.items()}

@@ -16,6 +16,7 @@ from fedjax_fair.core import cohort as cohorts
 from fedjax_fair.core.client_map import ClientMap, map_clients, map_sum, replicate, resolve, within_memory
 from fedjax_fair.core.cohort import OPTIMIZER_ROW, Own, Shared
 from fedjax_fair.core.evaluate import make_evaluate, personalises, predict
+from fedjax_fair.core.homes import Homes
 from fedjax_fair.core.idle import Setting
 from fedjax_fair.core.local import Local, checked_local, examples_paid, make_optimizer, rate
 from fedjax_fair.core.method import Measured, Method, View
@@ -61,6 +62,7 @@ def build(
     eval_batch_size: Annotated[
         int, 'most examples of a test set that go through the network at once', at_least(1)
     ] = EVAL_BATCH_SIZE,
+    homes: Homes | None = None,
 ) -> Algorithm:
     """Compose a model, a task and a list of methods into a federated algorithm.
 
@@ -75,6 +77,7 @@ def build(
       augment: ``(key, x) -> x`` on every training batch.
       outliers: which training examples are spoiled, and how.
       eval_batch_size: the most examples that evaluations and passes over training data take at once.
+      homes: where client rows and examples are, divided over the devices of ``client_map``; None: on all devices.
 
     Returns:
       Pure functions ``init(rng, start, rows)`` (``start``: some of the model's variables, such as pretrained ones;
@@ -84,7 +87,7 @@ def build(
       model home, by client number. ``passes(label)`` counts how often a client runs the network (``label``: of one
       example). ``round`` is meant to be jitted with the state donated; it never leaves the device.
     """
-    around = {'augment': augment, 'outliers': outliers, 'eval_batch_size': eval_batch_size}
+    around = {'augment': augment, 'outliers': outliers, 'eval_batch_size': eval_batch_size, 'homes': homes}
     spec, facts = _specify(model, task, methods, sizes, example, local, rounds, preprocess, **around)
     client_map = within_memory(resolve(client_map), facts['model_bytes'], spec.run.num_clients, current().memory)
     owner = next((m for m in spec.methods if m.server_opt is not None), None)
@@ -94,7 +97,7 @@ def build(
     facts |= {'client_map': client_map, 'stacked': needs_stack(spec.methods)} | _facts_of(spec.methods)
 
     return Algorithm(
-        init=lambda rng, start=None, rows=None: replicate(client_map, _init(spec, optimizer, rng, start, rows)),
+        init=lambda rng, start=None, rows=None: _placed(spec, client_map, _init(spec, optimizer, rng, start, rows)),
         round=lambda state, cohort, rng: _round(spec, client_map, optimizer, state, cohort, rng),
         evaluate=make_evaluate(spec, client_map),
         predict=lambda state, x: predict(spec, state, x),
@@ -177,7 +180,7 @@ def _init(
     start: dict | None = None,
     rows: int | None = None,
 ) -> FedState:
-    rows = spec.run.num_clients if rows is None else rows
+    rows = (spec.run.num_clients if spec.homes is None else spec.homes.slots) if rows is None else rows
     example = spec.preprocess(jnp.asarray(spec.run.example)[None])
     variables = tree.replaced(spec.model.init(rng, example), start or {})
     servers, clients = server.initial_entries(spec.methods, variables, spec.run, rows)
@@ -186,6 +189,14 @@ def _init(
         clients[OPTIMIZER_ROW] = tree.repeat_row(fresh, rows)
     seen = jnp.zeros(spec.run.num_clients, jnp.int32)
     return FedState(jnp.zeros((), jnp.int32), variables, optimizer.init(variables['params']), servers, clients, seen)
+
+
+def _placed(spec: Spec, client_map: ClientMap, state: FedState) -> FedState:
+    """The state where rounds leave it, so that the first one is compiled as all later ones are."""
+    if spec.homes is None:
+        return replicate(client_map, state)
+    rows = jax.lax.with_sharding_constraint(state.clients, spec.homes.divided)
+    return replicate(client_map, state._replace(clients={}))._replace(clients=rows)
 
 
 def _round(
@@ -208,7 +219,7 @@ def _round(
     weights = None if needs_stack(spec.methods) else server.weigh(spec.methods, view, None)
     result, sent, ok = _train(spec, client_map, view, weights, shared, own, probed)
     done = server.step(spec.methods, result, optimizer, state.opt)
-    state = _commit(spec, state, cohort, ok & done.alive, done, sent)
+    state = _commit(spec, state, arranged, ok & done.alive, done, sent)
     said = _metrics(spec.methods, view, cohort, done, sent, ok, tree.num_bytes((probed, sent.findings)))
     return state, said | _work(spec, client_map, arranged, sent)
 
@@ -292,13 +303,12 @@ def _rows_finite(values: PyTree, mask: Array) -> Array:
 
 
 def _commit(
-    spec: Spec, state: FedState, cohort: Cohort, ok: Array, done: server.Committed, sent: client.Sent
+    spec: Spec, state: FedState, arranged: cohorts.Arranged, ok: Array, done: server.Committed, sent: client.Sent
 ) -> FedState:
     """Write the rows of the clients that took part; everybody else's stay as they are, bit for bit."""
-    places, ids = (jnp.where(ok, at, spec.run.num_clients) for at in (cohort.rows_at, cohort.ids))
     optimizers = {OPTIMIZER_ROW: sent.opt} if spec.local.keep_optimizer else {}
-    clients = cohorts.with_rows(state.clients, places, sent.rows | done.rows | optimizers)
-    seen = state.seen.at[ids].add(1, mode='drop')
+    clients = cohorts.with_rows_of(spec, arranged, state.clients, ok, sent.rows | done.rows | optimizers)
+    seen = state.seen.at[jnp.where(ok, arranged.cohort.ids, spec.run.num_clients)].add(1, mode='drop')
     return FedState(state.round + 1, done.variables, done.opt, done.servers, clients, seen)
 
 

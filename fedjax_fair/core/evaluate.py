@@ -10,7 +10,8 @@ import jax.numpy as jnp
 
 from fedjax_fair.core import client, tree
 from fedjax_fair.core import cohort as cohorts
-from fedjax_fair.core.client_map import ClientMap, fit, map_clients
+from fedjax_fair.core.batches import Cut, slots_of, whole
+from fedjax_fair.core.client_map import ClientMap, Divided, fit, map_clients
 from fedjax_fair.core.cohort import Shared
 from fedjax_fair.core.method import Context, Method
 from fedjax_fair.core.spec import Spec
@@ -91,7 +92,8 @@ def _served(spec: Spec, state: FedState) -> Variables:
     owner = next((m for m in spec.methods if m.serve is not None), None)
     if owner is None or owner.serve is None:
         return state.variables
-    return owner.serve(cohorts.view_of_everybody(spec, state).of(owner), state.clients.get(owner.name))
+    everybody = cohorts.view_of_everybody(spec, state)
+    return owner.serve(everybody.of(owner), everybody.all_rows.get(owner.name))
 
 
 def _first_rows(state: FedState) -> dict[str, PyTree]:
@@ -116,32 +118,16 @@ def predict(spec: Spec, state: FedState, x: Array) -> Array:
     return _logits(spec, ctx, served, x, jnp.ones(x.shape[0], bool))
 
 
-def _in_batches(spec: Spec, tests_xym: tuple) -> tuple[tuple, tuple[int, int, int]]:
-    """Cut ``[..., M]`` test sets into equal batches ``[..., b, B]``."""
-    width = tests_xym[2].shape[-1]
-    count = -(-width // spec.eval_batch_size)
-    size = -(-width // count)
-
-    def cut(leaf, lead):
-        pads = [(0, 0)] * leaf.ndim
-        pads[lead] = (0, count * size - width)
-        leaf = jnp.pad(leaf, pads)
-        return leaf.reshape(*leaf.shape[:lead], count, size, *leaf.shape[lead + 1 :])
-
-    lead = tests_xym[2].ndim - 1
-    return tuple(cut(leaf, lead) for leaf in tests_xym), (count, size, width)
-
-
 def _global(
     spec: Spec, client_map: ClientMap, state: FedState, served: Variables, tests: Tests, keep: tuple[str, ...]
 ) -> dict[str, Array]:
-    (x, y, mask), (count, size, width) = _in_batches(spec, (tests.x, tests.y, tests.mask))
-    sets = mask.shape[0]
-    batches = jax.tree.map(lambda leaf: leaf.reshape(sets * count, *leaf.shape[2:]), (x, y, mask))
-    client_map, slots = fit(client_map, sets * count)
-    batches = jax.tree.map(
-        lambda leaf: jnp.pad(leaf, ((0, slots - sets * count),) + ((0, 0),) * (leaf.ndim - 1)), batches
-    )
+    sets, width = tests.mask.shape
+    cut = Cut.of(width, spec.eval_batch_size)
+    client_map, slots = fit(client_map, sets * cut.number)
+
+    def batches(leaf: Array | Divided) -> Array:
+        return leaf.own if isinstance(leaf, Divided) else slots_of(cut.batches(jnp.asarray(leaf), 1), slots)
+
     nobody = jnp.array(spec.run.num_clients)
 
     def one(given: tuple[Shared, dict[str, PyTree]], batch: tuple[Array, Array, Array]) -> PyTree:
@@ -149,10 +135,9 @@ def _global(
         ctx = cohorts.without_data(spec, shared, nobody, rows)
         return _records(spec, ctx, shared.variables, *batch)
 
-    records = map_clients(client_map, one, (cohorts.shared_of(state, served), _first_rows(state)), batches)
-    records = jax.tree.map(
-        lambda leaf: leaf[: sets * count].reshape(sets, count * size, *leaf.shape[2:])[:, :width], records
-    )
+    given = (cohorts.shared_of(state, served), _first_rows(state))
+    records = map_clients(client_map, one, given, tuple(map(batches, (tests.x, tests.y, tests.mask))))
+    records = jax.tree.map(lambda leaf: cut.sets(leaf, sets), records)
     metrics = jax.vmap(spec.task.metrics)(records, jnp.asarray(tests.y), jnp.asarray(tests.mask))
     return _without_diverged(spec, metrics) | _kept(records, keep)
 
@@ -166,9 +151,9 @@ def _set_metrics(
 ) -> dict[str, Array]:
     """Metrics of one model on one test set, batch by batch."""
     chosen = tuple(jnp.take(jnp.asarray(leaf), which, axis=0) for leaf in (tests.x, tests.y, tests.mask))
-    batches, (_, _, width) = _in_batches(spec, chosen)
-    records = jax.lax.map(lambda batch: _records(spec, ctx, variables, *batch), batches)
-    records = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[:width], records)
+    cut = Cut.of(chosen[2].shape[0], spec.eval_batch_size)
+    records = jax.lax.map(lambda batch: _records(spec, ctx, variables, *batch), tuple(map(cut.batches, chosen)))
+    records = jax.tree.map(cut.joined, records)
     return _without_diverged(spec, spec.task.metrics(records, chosen[1], chosen[2])) | _kept(records, keep)
 
 
@@ -203,6 +188,19 @@ class _Owner(NamedTuple):
     test_set: Array
 
 
+def _owners(
+    spec: Spec, client_map: ClientMap, state: FedState, cohort: Cohort | None
+) -> tuple[ClientMap, Array, dict[str, PyTree]]:
+    """The clients in every slot and their rows, and the map with as many slots."""
+    if spec.homes is not None:
+        return fit(client_map, spec.homes.slots)[0], jnp.asarray(spec.homes.clients_at), state.clients
+    everyone = jnp.arange(spec.run.num_clients)
+    ids, at = (everyone, everyone) if cohort is None or cohort.places is None else (cohort.ids, cohort.places)
+    client_map, slots = fit(client_map, ids.shape[0])
+    slot = jnp.minimum(jnp.arange(slots), ids.shape[0] - 1)
+    return client_map, ids[slot], {name: tree.take_rows(table, at[slot]) for name, table in state.clients.items()}
+
+
 def _deployed(
     spec: Spec,
     client_map: ClientMap,
@@ -213,12 +211,7 @@ def _deployed(
     keep: tuple[str, ...],
 ) -> dict[str, Array]:
     """Of all clients, or of those in the cohort where the state holds only their rows."""
-    everyone = jnp.arange(spec.run.num_clients)
-    ids, at = (everyone, everyone) if cohort is None or cohort.places is None else (cohort.ids, cohort.places)
-    client_map, slots = fit(client_map, ids.shape[0])
-    slot = jnp.minimum(jnp.arange(slots), ids.shape[0] - 1)
-    rows = {name: tree.take_rows(table, at[slot]) for name, table in state.clients.items()}
-    ids = ids[slot]
+    client_map, ids, rows = _owners(spec, client_map, state, cohort)
     which = jnp.take(jnp.asarray(tests.test_of), ids, mode='clip')
     seen = jnp.take(state.seen, ids, mode='clip')
 
@@ -228,7 +221,7 @@ def _deployed(
         variables = tree.select(owner.seen > 0, client.deploy(ctx), served)
         return _set_metrics(spec, ctx, variables, tests, owner.test_set, keep)
 
-    given = (cohorts.shared_of(state), served, tests)
+    given = (cohorts.shared_of(state), served, whole(tests, spec.eval_batch_size))
     return _in_order(spec, map_clients(client_map, one, given, _Owner(ids, rows, seen, which)), ids)
 
 
@@ -251,7 +244,8 @@ def _adapted(
         trained = client.fit(ctx, None)
         return _set_metrics(spec, ctx, trained.variables, tests, which, keep)
 
-    metrics = map_clients(arranged.client_map, one, (shared, tests), (own, which))
+    given = (shared, whole(tests, spec.eval_batch_size))
+    metrics = map_clients(arranged.client_map, one, given, (own, which))
     return _in_order(spec, metrics, own.id)
 
 

@@ -86,7 +86,7 @@ def _client_round(spec: Spec, state: FedState, x: Array, y: Array) -> PyTree:
     everything, n = jnp.arange(x.shape[0]), jnp.asarray(x.shape[0])
     rows = {name: jax.tree.map(lambda leaf: leaf[0], table) for name, table in state.clients.items()}
     own = cohorts.Own(jnp.asarray(0), everything, everything >= 0, n, jnp.asarray(spec.steps(n), default_float()), rows)
-    ctx = cohorts.context(spec, cohorts.shared_of(state)._replace(x=x, y=y), own)
+    ctx = cohorts.context(spec, cohorts.shared_of(state)._replace(examples=(x, y)), own)
     probed = client.probe(ctx) if spec.probes else client.Findings()
     ctx = dataclasses.replace(ctx, probes=probed.reports, measured=probed.measured)
     return probed, client.train_and_send(ctx, rows.get(OPTIMIZER_ROW))

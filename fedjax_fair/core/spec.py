@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from fedjax_fair.core import hooks, training_set
+from fedjax_fair.core.homes import Homes
 from fedjax_fair.core.local import Local, num_steps
 from fedjax_fair.core.masking import masked_mean
 from fedjax_fair.core.method import Aux, Context, Method, Phase
@@ -40,7 +41,8 @@ class ClientData(NamedTuple):
 class Spec:
     """What ``build`` fixed: everything about an algorithm that is not data.
 
-    ``loop`` repeats the steps of local training; whoever counts what a step costs takes one.
+    ``loop`` repeats the steps of local training; whoever counts what a step costs takes one. ``homes`` say where client
+    rows and examples are divided over devices; None if they are on all of them.
     """
 
     model: Model
@@ -54,6 +56,7 @@ class Spec:
     outliers: Outliers | None
     only_size: int | None
     eval_batch_size: int = EVAL_BATCH_SIZE
+    homes: Homes | None = None
     loop: Callable[..., PyTree] = jax.lax.fori_loop
 
     @property

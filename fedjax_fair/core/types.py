@@ -134,7 +134,8 @@ class Cohort(NamedTuple):
 class Tests:
     """Named test sets stored once.
 
-    ``x[G, M, ...]``, ``y[G, M, ...]``, ``mask[G, M]``; ``test_of[N]`` is each client's own.
+    ``x[G, M, ...]``, ``y[G, M, ...]``, ``mask[G, M]``; ``test_of[N]`` is each client's own. On a mesh ``x`` may be
+    batches that are divided over its devices (:mod:`fedjax_fair.core.batches`).
     """
 
     x: Any

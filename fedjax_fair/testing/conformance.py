@@ -115,11 +115,15 @@ def _order(this: Lab) -> None:
 
 @promise('all client maps and static hyper-parameters agree')
 def _client_maps(this: Lab) -> None:
-    """All at once on one device, and in chunks of two on two devices that each hold a share of the clients."""
+    """All at once on one device, and in chunks of two on two devices, each with the rows and examples of its clients."""
+    homes, rows = this.homes, this.start.clients
     state = replicate(this.two_devices, this.start)  # where rounds leave it, or the second one would be compiled again
+    if homes is not None:
+        state = state._replace(clients=jax.device_put(homes.settled(rows), homes.divided))
     for _ in range(3):
-        state, _ = this.static(state, this.cohort(SOME), jnp.uint32(KEY))
-    assert_close(jax.device_get(state), jax.device_get(this.reference))
+        state, _ = this.static(state, this.cohort(SOME, homes), jnp.uint32(KEY))
+    found = jax.device_get(state)
+    assert_close(found if homes is None else found._replace(clients=homes.listed(found.clients)), this.reference)
 
 
 @promise('seeds and float hyper-parameters may be vmapped')

@@ -14,8 +14,10 @@ import jax.numpy as jnp
 
 from fedjax_fair.core import Algorithm, Cohort, FedState, Local, build
 from fedjax_fair.core.client_map import ClientMap, client_mesh
+from fedjax_fair.core.homes import Homes
 from fedjax_fair.core.platform import on_cpu
 from fedjax_fair.core.types import Array
+from fedjax_fair.data.at_home import examples_at_home
 from fedjax_fair.data.federation import cohort_of
 from fedjax_fair.methods import defaults, make_methods
 from fedjax_fair.metrics import classification
@@ -46,10 +48,17 @@ class Lab:
         self.data = IMAGES.arrays()
         self.round = _jit(chex.assert_max_traces(self._traced(), n=1))
         self.two_devices = ClientMap(2, client_mesh(min(2, jax.local_device_count())))
-        self.static = _jit(self._static(self.two_devices))
+        told = self.algorithm(self.hyper).facts['setting']
+        self.homes = Homes.of(told.run.sizes, told.steps, self.two_devices)
+        self.static = _jit(self._static(self.two_devices, self.homes))
         self.lanes = _jit(jax.vmap(self._traced(), (0, 0, None, 0)))
 
-    def algorithm(self, hyper: Mapping[str, Any] | None = None, client_map: ClientMap = ClientMap()) -> Algorithm:
+    def algorithm(
+        self,
+        hyper: Mapping[str, Any] | None = None,
+        client_map: ClientMap = ClientMap(),
+        homes: Homes | None = None,
+    ) -> Algorithm:
         """The recipe as an algorithm of the tiny federation."""
         return build(
             tiny_mlp(batch_norm=True),
@@ -60,6 +69,7 @@ class Lab:
             local=LOCAL,
             rounds=5,
             client_map=client_map,
+            homes=homes,
         )
 
     def _traced(self) -> Callable:
@@ -69,13 +79,14 @@ class Lab:
         run.__name__ = f'round_{next(NUMBERS)}'  # chex counts the traces of functions by name and source
         return run
 
-    def _static(self, client_map: ClientMap) -> Callable:
-        chosen = self.algorithm(self.hyper, client_map)
+    def _static(self, client_map: ClientMap, homes: Homes | None) -> Callable:
+        chosen = self.algorithm(self.hyper, client_map, homes)
         return lambda state, cohort, seed: chosen.round(state, cohort, jax.random.key(seed))
 
-    def cohort(self, ids: Sequence[int]) -> Cohort:
+    def cohort(self, ids: Sequence[int], homes: Homes | None = None) -> Cohort:
         """The cohort of these clients; :data:`NOBODY` is an empty slot."""
-        return cohort_of(self.data, jnp.asarray(ids, jnp.int32))
+        data = self.data if homes is None else examples_at_home(IMAGES, homes)
+        return cohort_of(data, jnp.asarray(ids, jnp.int32))
 
     def started(self, hyper: Mapping[str, Any]) -> FedState:
         """The state before the first round."""

@@ -155,7 +155,7 @@ def _play(methods: tuple[Method, ...], variables: Variables, run: Run, script: _
         rows = {name: tree.take_rows(table, ids) for name, table in carry.clients.items()}
         steps = given.get('steps', jnp.ones_like(n)).astype(n.dtype)
         none = jnp.zeros((*ids.shape, 1), jnp.int32)
-        shared = Shared(carry.round, jax.random.key(0), carry.variables, carry.servers, none, none)
+        shared = Shared(carry.round, jax.random.key(0), carry.variables, carry.servers, (none, none))
         own = Own(ids, none, none > 0, n, steps, rows)
         new_rows, findings = jax.vmap(functools.partial(_report, methods, run, shared))(own, updates, given)
         reports = {m.name: {**findings.reports.get(m.name, {}), **given} for m in methods}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
 import re
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -10,8 +12,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from fedjax_fair.core.tree import num_bytes
-from fedjax_fair.core.types import PyTree
+from fedjax_fair.core.batches import shapes_divided
+from fedjax_fair.core.types import PyTree, Tests
+from fedjax_fair.data.at_home import shapes_at_home
 from fedjax_fair.data.federation import Examples
 from fedjax_fair.data.stream import Streamed, room_for
 from fedjax_fair.training.hlo import Work, work_of
@@ -53,19 +56,45 @@ class Compiled(NamedTuple):
 
 def shapes_of(experiment: Experiment) -> tuple[PyTree, PyTree, PyTree, PyTree]:
     """Lanes, states, examples and test sets of an experiment as shapes, placed on the devices of its platform."""
-    lanes, federation = experiment.lanes, experiment.federation
-    states, sharding = experiment.program.shapes(lanes), sharding_of(experiment)
+    lanes, federation, homes = experiment.lanes, experiment.federation, experiment.homes
+    states = experiment.program.shapes(lanes)
     if experiment.storage.streams:
         states, data = _streamed(experiment, states)
+    elif homes is not None:
+        data = shapes_at_home(federation, homes)
     else:
-        data = (federation.x, federation.y, federation.index, federation.sizes)
-    shapes = jax.tree.map(lambda leaf: _shape(leaf, sharding), (lanes, states, data, federation.tests))
-    return shapes if experiment.storage.streams else (*shapes[:2], Examples(*shapes[2]), shapes[3])
+        data = Examples(federation.x, federation.y, federation.index, federation.sizes)  # type: ignore[arg-type]
+    given, places = (lanes, states, data), places_of(experiment)
+    shapes = jax.tree.map(_shapes, places, given, is_leaf=lambda one: isinstance(one, jax.sharding.Sharding))
+    return *shapes, _tests(experiment)
 
 
-def sharding_of(experiment: Experiment) -> jax.sharding.Sharding:
-    """Where the arrays of an experiment are: on all devices of a mesh, or on the only one."""
-    return experiment.sharding or jax.sharding.SingleDeviceSharding(experiment.platform.devices[0])
+def _tests(experiment: Experiment) -> Tests:
+    """Shapes of the test sets, whose inputs are divided where clients are."""
+    tests, most, client_map = experiment.federation.tests, experiment.config.eval_batch_size, experiment.client_map
+    if client_map.mesh is None or client_map.ordered:
+        return _shapes(everywhere(experiment), tests)
+    labels = _shapes(everywhere(experiment), dataclasses.replace(tests, x=None))
+    return dataclasses.replace(labels, x=shapes_divided(tests, most, client_map).x)
+
+
+def everywhere(experiment: Experiment) -> jax.sharding.Sharding:
+    """On all devices of a mesh, or on the only one."""
+    mesh = experiment.lane_map.mesh or experiment.client_map.mesh
+    if mesh is None:
+        return jax.sharding.SingleDeviceSharding(experiment.platform.devices[0])
+    return jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
+
+
+def places_of(experiment: Experiment) -> tuple[Any, Any, Any]:
+    """Where lanes, states and examples are, each as one sharding or one for every part."""
+    shared, homes = everywhere(experiment), experiment.homes
+    examples = shared if homes is None else Examples(homes.divided, homes.divided, shared, shared)  # type: ignore
+    return shared, experiment.placement or shared, examples
+
+
+def _shapes(sharding: Any, part: PyTree) -> PyTree:
+    return jax.tree.map(lambda leaf: _shape(leaf, sharding), part)
 
 
 def _shape(leaf: Any, sharding: Any) -> jax.ShapeDtypeStruct:
@@ -94,7 +123,7 @@ def _streamed(experiment: Experiment, states: PyTree) -> tuple[PyTree, PyTree]:
 def compiled_round(experiment: Experiment, turns: float) -> Compiled:
     """The program of rounds; loops over local steps have ``turns`` turns."""
     lanes, states, data, _ = shapes_of(experiment)
-    n = jax.ShapeDtypeStruct((), jnp.int32, sharding=sharding_of(experiment))
+    n = jax.ShapeDtypeStruct((), jnp.int32, sharding=everywhere(experiment))
     return _compiled(experiment, experiment.program.advance.lower(lanes, states, data, n), (1.0, turns))
 
 
@@ -136,10 +165,17 @@ def parts_of(experiment: Experiment, programs: Sequence[Compiled]) -> Parts:
     """The memory of one device: what stays there, and the largest temporaries of these programs."""
     _, states, data, tests = shapes_of(experiment)
     return Parts(
-        model=num_bytes((states.variables, states.opt)),
-        rows=num_bytes(states.clients),
-        server=num_bytes((states.server, states.seen, states.round)),
-        examples=num_bytes(data),
-        tests=num_bytes(tests),
+        model=_on_one_device((states.variables, states.opt)),
+        rows=_on_one_device(states.clients),
+        server=_on_one_device((states.server, states.seen, states.round)),
+        examples=_on_one_device(data),
+        tests=_on_one_device(tests),
         temporaries=max(one.temporaries or 0 for one in programs),
+    )
+
+
+def _on_one_device(shapes: PyTree) -> int:
+    """Bytes of arrays on one of their devices."""
+    return sum(
+        math.prod(leaf.sharding.shard_shape(leaf.shape)) * leaf.dtype.itemsize for leaf in jax.tree.leaves(shapes)
     )

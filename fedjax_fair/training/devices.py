@@ -84,9 +84,3 @@ def apart_from_devices(layout: str) -> str:
     'cpu, float32'
     """
     return layout.partition(_CLIENTS)[0]
-
-
-def placement(client_map: ClientMap, lane_map: ClientMap) -> jax.sharding.Sharding | None:
-    """States live on every device that works on them."""
-    mesh = lane_map.mesh or client_map.mesh
-    return None if mesh is None else jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())

@@ -32,7 +32,7 @@ def finished(folder: str | os.PathLike) -> tuple[Experiment, FedState]:
     if store.latest != config.rounds:
         raise UserError(f'{path} holds no checkpoint of its last round; run it with `checkpoint_every` above 0')
     experiment = prepare(config)
-    states, _ = store.read(config.rounds, experiment.program.init(experiment.lanes))
+    states, _ = store.read(config.rounds, experiment.listed(experiment.program.init(experiment.lanes)))
     store.close()
     return experiment, states
 

@@ -10,7 +10,6 @@ from types import MappingProxyType
 from typing import Any, NoReturn
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from fedjax_fair import results
@@ -174,7 +173,7 @@ class _Runner:
     def _rounds(self, stop: StopFlag, display: Display) -> None:
         if self.done == self.config.rounds:
             return
-        tests = jax.tree.map(jnp.asarray, self.experiment.federation.tests)
+        tests = self.experiment.test_sets(self.experiment.federation.tests)
         self._compile(display)
         pace, watched = 1, min(self.done + 1, self.config.rounds - 1) if self.traced else None
         while self.done < self.config.rounds and not stop.asked:
@@ -270,7 +269,7 @@ class _Runner:
             return None
         if self.experiment.is_trial:
             return metrics[kind]
-        return self._metrics((kind,), display, jax.tree.map(jnp.asarray, sets), 'validation')[kind]
+        return self._metrics((kind,), display, self.experiment.test_sets(sets), 'validation')[kind]
 
     def _metrics(
         self, kinds: tuple[str, ...], display: Display, tests, why: str = 'evaluation', keep: tuple[str, ...] = ()
@@ -330,7 +329,7 @@ class _Runner:
             facts |= {'predictions_bytes': kept.join((*experiment.kinds, 'adapted'), history)}
             facts |= {'never_sampled': results.never_sampled(np.asarray(self.states.seen)[lanes])}
             facts |= {'headline': experiment.headline, 'score_about': experiment.task.about}
-            state = jax.tree.map(lambda leaf, lane=lanes.start: leaf[lane], self.states)
+            state = jax.tree.map(lambda leaf, lane=lanes.start: leaf[lane], experiment.listed(self.states))
             drawing = (experiment.federation, self._classes, state, folder if self.writes else None)
             facts |= {'pictures': {} if experiment.is_trial else draw_overlays(*drawing)}
             facts |= {'remarks': [part._asdict() for part in experiment.idle[number]], 'history': history.seal()}

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from fedjax_fair.core import client_map
+from fedjax_fair.core import client_map, tree
 from fedjax_fair.core.platform import Platform, made_for, on_cpu
 from fedjax_fair.core.types import Algorithm, Array, Cohort, FedState, PyTree, Tests, default_float
 from fedjax_fair.data.federation import Examples, cohort_of
@@ -68,7 +68,7 @@ def make_program(
     dropout: float = 0.0,
     horizon: int = 1,
     lane_map: client_map.ClientMap = client_map.ClientMap(1),
-    placement: jax.sharding.Sharding | None = None,
+    placement: Any = None,
     start: Mapping[str, PyTree] = MappingProxyType({}),
     platform: Platform | None = None,
 ) -> Program:
@@ -83,7 +83,7 @@ def make_program(
     def over_lanes(fn: Callable, shared: PyTree, lanes: PyTree) -> PyTree:
         count = jax.tree.leaves(lanes)[0].shape[0]
         fitted, slots = client_map.fit(lane_map, count)
-        padded = jax.tree.map(lambda leaf: leaf[jnp.minimum(jnp.arange(slots), count - 1)], lanes)
+        padded = lanes if slots == count else tree.take_rows(lanes, jnp.arange(slots))
         out = client_map.map_clients(fitted, lambda shared, lane: fn(shared, *lane), shared, padded)
         return jax.tree.map(lambda leaf: leaf[:count], out)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -11,13 +12,17 @@ import jax.numpy as jnp
 
 from fedjax_fair import registry
 from fedjax_fair.core import Local, build
+from fedjax_fair.core.batches import inputs_divided
 from fedjax_fair.core.client_map import ClientMap
 from fedjax_fair.core.evaluate import personalises
+from fedjax_fair.core.homes import Homes
 from fedjax_fair.core.idle import IdlePart
 from fedjax_fair.core.platform import Platform, current, made_for
-from fedjax_fair.core.types import Algorithm, Model, Outliers, Task, default_float
+from fedjax_fair.core.types import Algorithm, FedState, Model, Outliers, Task, Tests, default_float
 from fedjax_fair.data import Federation
+from fedjax_fair.data.at_home import examples_at_home
 from fedjax_fair.data.augment import Augment, blends, make_augment
+from fedjax_fair.data.federation import Examples
 from fedjax_fair.data.outliers import OUTLIERS, make_outliers
 from fedjax_fair.data.samplers import Sampler, make_sampler, parse_schedule
 from fedjax_fair.errors import UserError
@@ -26,12 +31,13 @@ from fedjax_fair.metrics import make_task
 from fedjax_fair.models.pretrained import Start
 from fedjax_fair.training.checks import checked
 from fedjax_fair.training.config import Config
-from fedjax_fair.training.devices import available_devices, layout, maps_of, placement
+from fedjax_fair.training.devices import available_devices, layout, maps_of
 from fedjax_fair.training.federations import load_federation
 from fedjax_fair.training.grid import check_not_fixed, check_points
 from fedjax_fair.training.network import build_model, check_weights, starting_weights
 from fedjax_fair.training.notes import idle_of, notes_of, overruled_notes, platform_notes
 from fedjax_fair.training.program import Lane, Program, make_lanes, make_program
+from fedjax_fair.training.residence import homes_of, listed_rows, placement, settled_rows
 from fedjax_fair.training.storage import Storage, choose_storage
 
 
@@ -40,8 +46,9 @@ class Experiment:
     """A checked experiment: lanes are all points of the grid times all seeds, points slowest.
 
     ``idle`` are the parts of the recipe without an effect of their own, for every point. ``layout`` says in words how
-    ``client_map`` and ``lane_map`` spread clients and lanes over the devices of ``platform``. ``cohort`` clients take
-    part in a round.
+    ``client_map`` and ``lane_map`` spread clients and lanes over the devices of ``platform``. ``homes`` say where
+    client rows and examples live; None if they are on every device that works on them. ``cohort`` clients take part in
+    a round. ``algorithm`` is for states with rows by the clients' numbers, ``program`` for those at their homes.
     """
 
     config: Config
@@ -59,13 +66,32 @@ class Experiment:
     layout: str
     client_map: ClientMap
     lane_map: ClientMap
+    homes: Homes | None
     cohort: int
     platform: Platform
 
     @property
-    def sharding(self) -> jax.sharding.Sharding | None:
-        """Where states are; None on the machine's only device."""
-        return placement(self.client_map, self.lane_map)
+    def placement(self) -> Any:
+        """Where states are, as :func:`~fedjax_fair.training.devices.placement` has it."""
+        return placement(self.client_map, self.lane_map, len(self.lanes.seed), self.homes)
+
+    def examples(self) -> Examples:
+        """The training examples on the devices."""
+        return self.federation.arrays() if self.homes is None else examples_at_home(self.federation, self.homes)
+
+    def test_sets(self, tests: Tests) -> Tests:
+        """Test sets on the devices."""
+        on_mesh = self.client_map.mesh is not None and not self.client_map.ordered
+        placed = inputs_divided(tests, self.config.eval_batch_size, self.client_map) if on_mesh else tests
+        return jax.tree.map(jnp.asarray, placed)
+
+    def listed(self, states: FedState) -> FedState:
+        """The states of a program with client rows by the clients' numbers."""
+        return states if self.homes is None else states._replace(clients=listed_rows(self.homes, states.clients))
+
+    def settled(self, states: FedState) -> FedState:
+        """The inverse of :meth:`listed`."""
+        return states if self.homes is None else states._replace(clients=settled_rows(self.homes, states.clients))
 
     @property
     def title(self) -> str:
@@ -128,6 +154,8 @@ def _prepare(
     idle = idle_of(config, points, algorithm, clients.cohort)
     federation = learned.federation
     storage = choose_storage(config.examples, config.rows, federation, algorithm, clients.cohort, count)
+    homes = None if storage.streams else homes_of(algorithm)
+    places = placement(algorithm.facts['client_map'], clients.lane_map, count, homes)
     return Experiment(
         config=config,
         points=tuple(dict(point) for point in points),
@@ -135,7 +163,7 @@ def _prepare(
         model=learned.model,
         task=learned.task,
         algorithm=algorithm,
-        program=_program(config, factory, clients, learned.start, platform),
+        program=_program(config, partial(factory, homes=homes), clients, learned.start, places, platform),
         lanes=make_lanes(points, config.seeds),
         kinds=('global', 'deployed') if personalises(methods) else ('global',),
         idle=idle,
@@ -150,6 +178,7 @@ def _prepare(
         layout=layout(config, algorithm.facts['client_map'], clients.lane_map),
         client_map=algorithm.facts['client_map'],
         lane_map=clients.lane_map,
+        homes=homes,
         cohort=clients.cohort,
         platform=current(),
     )
@@ -201,12 +230,10 @@ def _clients(config: Config, federation: Federation, devices: int, lanes: int) -
     return _Clients(sampler, cohort, *maps_of(config, cohort, devices, lanes))
 
 
-def _factory(
-    config: Config, learned: _Learned, changes: _Changes, client_map: ClientMap
-) -> Callable[[Mapping[str, Any]], Algorithm]:
+def _factory(config: Config, learned: _Learned, changes: _Changes, client_map: ClientMap) -> Callable[..., Algorithm]:
     """Builds the algorithm for the (traced) float settings of one lane."""
 
-    def factory(hyper: Mapping[str, Any]) -> Algorithm:
+    def factory(hyper: Mapping[str, Any], homes: Homes | None = None) -> Algorithm:
         swept = {name: value for name, value in hyper.items() if '.' in name}
         return build(
             learned.model,
@@ -218,6 +245,7 @@ def _factory(
             rounds=config.rounds,
             client_map=client_map,
             eval_batch_size=config.eval_batch_size,
+            homes=homes,
             **changes._asdict(),
         )
 
@@ -261,7 +289,9 @@ def _local(config: Config, hyper: Mapping[str, Any]) -> Local:
     )
 
 
-def _program(config: Config, factory: Callable, clients: _Clients, start: Start, platform: Platform | None) -> Program:
+def _program(
+    config: Config, factory: Callable, clients: _Clients, start: Start, places: Any, platform: Platform | None
+) -> Program:
     steps = [config.eval_every, config.checkpoint_every or config.rounds, config.adapt_every or config.rounds]
     return make_program(
         factory,
@@ -269,7 +299,7 @@ def _program(config: Config, factory: Callable, clients: _Clients, start: Start,
         dropout=config.dropout,
         horizon=min(config.rounds, *steps),
         lane_map=clients.lane_map,
-        placement=placement(clients.map, clients.lane_map),
+        placement=places,
         start=start.variables,
         platform=platform,
     )

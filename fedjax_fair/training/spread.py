@@ -24,7 +24,7 @@ from fedjax_fair.data.stream import Streamed, gathered, in_memory, room_for
 from fedjax_fair.errors import UserError
 from fedjax_fair.options import AUTO
 from fedjax_fair.sizes import in_words
-from fedjax_fair.training.compiled import Compiled, compiled_round, is_too_large, sharding_of, turns_of
+from fedjax_fair.training.compiled import Compiled, compiled_round, everywhere, is_too_large, places_of, turns_of
 from fedjax_fair.training.setup import Experiment, prepare
 from fedjax_fair.training.storage import Place
 
@@ -104,8 +104,9 @@ def _seconds(tried: Experiment, program: Compiled) -> float | None:
     times: list[float] = []
     run: Any = program.run
     try:
-        given = (tried.lanes, *_first(tried), jnp.int32(1))  # in their places before the clock starts
-        lanes, states, data, n = jax.device_put(given, sharding_of(tried))
+        states, data = _first(tried)
+        given = (tried.lanes, states, data, jnp.int32(1))  # in their places before the clock starts
+        lanes, states, data, n = jax.device_put(given, (*places_of(tried), everywhere(tried)))
         for _ in range(TIMED_ROUNDS):
             begun = time.perf_counter()
             states, _ = jax.block_until_ready(run(lanes, states, data, n))
@@ -121,7 +122,7 @@ def _first(experiment: Experiment) -> tuple[FedState, Examples | Streamed]:
     """The states at the start, and examples: all of them, or those of one cohort."""
     federation, program, lanes = experiment.federation, experiment.program, experiment.lanes
     if not experiment.storage.streams:
-        return program.init(lanes), federation.arrays()
+        return program.init(lanes), experiment.examples()
     ids, rows_away = np.arange(experiment.cohort, dtype=np.int32), experiment.storage.rows is not Place.DEVICE
     one = gathered(federation, in_memory(federation), ids, room_for(federation.sizes, len(ids)))
     one = one._replace(places=ids if rows_away else None)

@@ -23,7 +23,7 @@ def outcome(*kinds, **settings):
     """States, what the rounds say, and metrics of the models after three rounds of some of the clients."""
     how = {'participation': 0.6, 'dropout': 0.1, 'rounds': 3, 'batch_size': 4, 'local_epochs': 1}
     this = prepare(Config(data=SMALL, deterministic=True, checkpoint_every=0, **how, **NETWORK, **settings))
-    program, data = this.program, this.federation.arrays()
+    program, data = this.program, this.examples()
     states, said = program.advance(this.lanes, program.init(this.lanes), data, jnp.int32(3))
     tests = jax.tree.map(jnp.asarray, this.federation.tests)
     scores = program.evaluate(this.lanes, states, tests, data, kinds=kinds or this.kinds)

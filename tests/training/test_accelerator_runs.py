@@ -16,6 +16,6 @@ def test_a_round_as_accelerators_run_it_computes_the_same(toy, recipe):
     for platform in (None, Platform('gpu', machine().devices[:1])):
         run = prepare(config, platform=platform)
         assert run.layout.startswith(f'{"gpu" if platform else "cpu"}, float32, clients {"vmap" if platform else ""}')
-        states, _ = run.program.advance(run.lanes, run.program.init(run.lanes), run.federation.arrays(), jnp.int32(1))
+        states, _ = run.program.advance(run.lanes, run.program.init(run.lanes), run.examples(), jnp.int32(1))
         models.append(jax.device_get(states.variables))
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5), *models)

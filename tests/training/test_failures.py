@@ -32,7 +32,7 @@ def test_dropped_clients_are_counted(toy, tmp_path, capsys):
 def test_a_round_without_clients_changes_nothing(toy):
     x = prepare(toy(recipe='fedadam', dropout=1.0, rounds=3))
     before = x.program.init(x.lanes)
-    after, log = x.program.advance(x.lanes, x.program.init(x.lanes), x.federation.arrays(), jnp.int32(2))
+    after, log = x.program.advance(x.lanes, x.program.init(x.lanes), x.examples(), jnp.int32(2))
     assert int(after.round[0]) == 2
     for part in ('variables', 'opt', 'server', 'clients', 'seen'):
         for one, two in zip(*(jax.tree.leaves(getattr(s, part)) for s in (before, after)), strict=True):

@@ -58,7 +58,7 @@ def interrupt(monkeypatch, round_):
 def final_states(config, out):
     experiment = prepare(config)
     checkpoints = Checkpoints(out)
-    states, _ = checkpoints.restore(experiment.program.init(experiment.lanes))
+    states, _ = checkpoints.restore(experiment.listed(experiment.program.init(experiment.lanes)))
     checkpoints.close()
     return states
 
