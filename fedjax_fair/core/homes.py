@@ -106,8 +106,8 @@ class Homes:
         """
 
         def on_device(examples: PyTree, index: Array, n: Array, ids: Array) -> tuple[PyTree, Array]:
-            mine = (jnp.cumsum(n) - n)[:, None] + jnp.arange(index.shape[1])
-            real = jnp.arange(index.shape[1]) < n[:, None]
+            position = jnp.arange(index.shape[1], dtype=n.dtype)[None]
+            mine, real = (jnp.cumsum(n) - n)[:, None] + position, position < n[:, None]
             device = jnp.broadcast_to(self.request(ids).device[:, None], index.shape)
             asked = Request(jnp.full(room, self.devices), jnp.zeros(room, index.dtype))
             at = jnp.where(real, mine, room)

@@ -115,7 +115,7 @@ def _order(this: Lab) -> None:
 
 @promise('all client maps and static hyper-parameters agree')
 def _client_maps(this: Lab) -> None:
-    """All at once on one device, and in chunks of two on two devices, each with the rows and examples of its clients."""
+    """All at once on one device; in chunks of two on two devices that have the rows and examples of their clients."""
     homes, rows = this.homes, this.start.clients
     state = replicate(this.two_devices, this.start)  # where rounds leave it, or the second one would be compiled again
     if homes is not None:

@@ -1,0 +1,76 @@
+"""Runs on several devices keep client rows and examples where the client lives, and compute the same."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from fedjax_fair.planning import plan, topology
+from fedjax_fair.training import Config, prepare
+from fedjax_fair.training.cohort_supply import Resident
+
+RECIPES = ('fedavg+fedheal', 'scaffold', 'ditto', 'fedpac', 'fedfv', 'fedism', 'local_only')
+
+
+def outcome(recipe: str, devices: int, **settings):
+    """States with rows by the clients' numbers, and losses of all kinds of model, after two rounds."""
+    data = {'num_clients': 10, 'examples_per_class': 8}
+    network = {'model': 'mlp', 'model_options': {'widths': (6,)}}
+    config = Config(scenario='digits_labels', data=data, rounds=2, recipe=recipe, devices=devices, **network)
+    experiment = prepare(config.changed(local_epochs=1, batch_size=4, client_map='sharded', **settings))
+    supply = Resident(experiment)
+    states, _ = supply.advance(supply.init(), 2)
+    sets, losses = experiment.test_sets(experiment.federation.tests), {}
+    for kinds in (experiment.kinds, ('adapted',)):
+        for piece in supply.evaluations(states, sets, kinds):
+            found = experiment.program.evaluate(*piece.arguments, kinds=piece.kinds)
+            losses |= {kind: own['loss'] for kind, own in found.items()}
+    return experiment, states, jax.device_get((supply.whole(states), losses))
+
+
+@pytest.mark.parametrize('recipe', RECIPES)
+@pytest.mark.parametrize('participation', [1.0, 0.4])
+def test_several_devices_compute_what_one_computes(recipe, participation):
+    alone = outcome(recipe, 1, participation=participation)[2]
+    experiment, states, together = outcome(recipe, 4, participation=participation)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5), alone, together)
+    assert experiment.homes is not None and experiment.homes.slots == 12
+    for leaf in jax.tree.leaves(states.clients):
+        assert leaf.sharding.shard_shape(leaf.shape)[1] == 3, 'each device has a quarter of the rows'
+
+
+def test_rows_settle_as_they_were_listed():
+    experiment, states, _ = outcome('ditto', 4, seeds=(0, 1))
+    again = experiment.settled(experiment.listed(states))
+    jax.tree.map(np.testing.assert_array_equal, jax.device_get(again), jax.device_get(states))
+
+
+def test_seeds_on_several_devices_have_their_states_there():
+    config = Config(recipe='ditto', scenario='gaussian_toy_1', seeds=(0, 1, 2, 3), rounds=1, devices=2)
+    experiment = prepare(config)
+    assert experiment.homes is None and experiment.lane_map.devices == 2
+    states, _ = Resident(experiment).advance(experiment.program.init(experiment.lanes), 1)
+    assert {leaf.sharding.shard_shape(leaf.shape)[0] for leaf in jax.tree.leaves(states)} == {2}
+
+
+@pytest.mark.parametrize('recipe', ['ditto', 'fedheal'])
+def test_memory_of_a_device_falls_with_their_number(recipe):
+    shapes = 'clients=16,examples=8,tests=4,side=8,channels=1'
+    config = Config(recipe=recipe, model='mlp', model_options={'widths': (16,)}, rounds=2, client_map='sharded')
+    one, four = (plan(config.changed(devices=n), topology(f'cpu:{n}'), shapes).parts for n in (1, 4))
+    assert four['rows'] * 4 == one['rows'] > 0
+    assert four['examples'] < one['examples'] / 2
+    assert four['temporaries'] < one['temporaries'] / 2
+
+
+def test_evaluations_divide_the_test_sets():
+    experiment, states, _ = outcome('fedavg', 4)
+    sets = experiment.test_sets(experiment.federation.tests)
+    inputs = sets.x.own
+    assert inputs.sharding.shard_shape(inputs.shape)[0] * 4 == len(inputs)
+    given = (experiment.lanes, states)
+    divided, alone = (
+        experiment.program.evaluate(*given, tests, None, kinds=('global',), keep=('prediction',))
+        for tests in (sets, jax.tree.map(jnp.asarray, experiment.federation.tests))
+    )
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-6), divided, alone)
