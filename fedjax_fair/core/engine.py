@@ -11,14 +11,14 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from fedjax_fair.core import check, client, server, tree
+from fedjax_fair.core import check, client, round_log, server, tree
 from fedjax_fair.core import cohort as cohorts
 from fedjax_fair.core.client_map import ClientMap, map_clients, map_sum, replicate, resolve, within_memory
 from fedjax_fair.core.cohort import OPTIMIZER_ROW, Own, Shared
 from fedjax_fair.core.evaluate import make_evaluate, personalises, predict
 from fedjax_fair.core.homes import Homes
 from fedjax_fair.core.idle import Setting
-from fedjax_fair.core.local import Local, checked_local, examples_paid, make_optimizer, rate
+from fedjax_fair.core.local import Local, checked_local, make_optimizer, rate
 from fedjax_fair.core.method import Measured, Method, View
 from fedjax_fair.core.passes import count_passes
 from fedjax_fair.core.platform import current
@@ -77,7 +77,7 @@ def build(
       augment: ``(key, x) -> x`` on every training batch.
       outliers: which training examples are spoiled, and how.
       eval_batch_size: the most examples that evaluations and passes over training data take at once.
-      homes: where client rows and examples are, divided over the devices of ``client_map``; None: on all devices.
+      homes: where client rows and examples are, divided over the devices of ``client_map``; None: on all of them.
 
     Returns:
       Pure functions ``init(rng, start, rows)`` (``start``: some of the model's variables, such as pretrained ones;
@@ -95,7 +95,6 @@ def build(
         raise UserError(f'server_opt is given, but {owner.name} brings its own')
     optimizer = owner.server_opt if owner is not None else server_opt or optax.scale(-1.0)
     facts |= {'client_map': client_map, 'stacked': needs_stack(spec.methods)} | _facts_of(spec.methods)
-
     return Algorithm(
         init=lambda rng, start=None, rows=None: _placed(spec, client_map, _init(spec, optimizer, rng, start, rows)),
         round=lambda state, cohort, rng: _round(spec, client_map, optimizer, state, cohort, rng),
@@ -220,8 +219,8 @@ def _round(
     result, sent, ok = _train(spec, client_map, view, weights, shared, own, probed)
     done = server.step(spec.methods, result, optimizer, state.opt)
     state = _commit(spec, state, arranged, ok & done.alive, done, sent)
-    said = _metrics(spec.methods, view, cohort, done, sent, ok, tree.num_bytes((probed, sent.findings)))
-    return state, said | _work(spec, client_map, arranged, sent)
+    said = round_log.metrics(spec.methods, view, cohort, done, sent, ok, tree.num_bytes((probed, sent.findings)))
+    return state, said | round_log.work(spec, client_map, arranged, sent)
 
 
 def _measure(
@@ -310,47 +309,3 @@ def _commit(
     clients = cohorts.with_rows_of(spec, arranged, state.clients, ok, sent.rows | done.rows | optimizers)
     seen = state.seen.at[jnp.where(ok, arranged.cohort.ids, spec.run.num_clients)].add(1, mode='drop')
     return FedState(state.round + 1, done.variables, done.opt, done.servers, clients, seen)
-
-
-def _work(spec: Spec, client_map: ClientMap, arranged: cohorts.Arranged, sent: client.Sent) -> dict[str, Array]:
-    """Steps, examples trained on and held, and examples paid for: a chunk costs as much as its longest client."""
-    n, steps = arranged.n, arranged.steps
-    chunk = client_map.chunk or n.shape[0]
-    longest = jnp.max(n.reshape(-1, chunk), 1)
-    paid = examples_paid(spec.local, spec.phases, longest, spec.only_size)
-    return {
-        'steps': jnp.sum(steps),
-        'examples': jnp.sum(sent.examples),
-        'examples_held': jnp.sum(n).astype(steps.dtype),
-        'examples_paid': chunk * jnp.sum(paid).astype(steps.dtype),
-    }
-
-
-def _metrics(
-    methods: Sequence[Method],
-    view: View,
-    cohort: Cohort,
-    done: server.Committed,
-    sent: client.Sent,
-    ok: Array,
-    report_bytes: int,
-) -> dict[str, Array]:
-    """What a round says of itself."""
-    model = _bytes_sent(methods, view.variables)
-    down = model + sum(tree.num_bytes(view.servers[m.name]) for m in methods if m.broadcasts)
-    up = model + report_bytes // len(ok)
-    taking_part = jnp.sum(ok.astype(jnp.float32))
-    return {
-        'train_loss': jnp.sum(sent.loss_sum) / jnp.maximum(jnp.sum(jnp.where(ok, sent.examples, 0)), 1),
-        'clients': taking_part,
-        'failed': jnp.sum((cohort.mask & ~ok).astype(jnp.float32)),
-        'empty': 1 - done.alive.astype(jnp.float32),
-        'bytes_up': taking_part * float(up),
-        'bytes_down': jnp.sum(view.mask.astype(jnp.float32)) * float(down),
-    }
-
-
-def _bytes_sent(methods: Sequence[Method], variables: PyTree) -> int:
-    """Bytes of the model without the leaves that stay with their clients."""
-    kept = {path for m in methods if m.keeps is not None for path in m.keeps(variables)}
-    return tree.num_bytes(variables) - tree.num_bytes(tree.pick(variables, kept))
