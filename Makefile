@@ -22,7 +22,7 @@ test: $(READY)  ## The test suite.
 	$(BIN)/python -m pytest --numprocesses=auto --dist=loadgroup -m 'not long'
 
 test-long: $(READY)  ## What does not fit into `make test`.
-	XLA_FLAGS=--xla_cpu_use_fusion_emitters=true $(BIN)/python -m pytest --numprocesses=auto --dist=loadgroup -m long
+	XLA_FLAGS='--xla_cpu_use_fusion_emitters=true --xla_force_host_platform_device_count=8' $(BIN)/python -m pytest --numprocesses=auto --dist=loadgroup -m long
 
 test-tpu: $(READY)  ## Every recipe compiled for a TPU that is not there, in an environment of its own.
 	test -x .venv-tpu/bin/python || $(PYTHON) -m venv .venv-tpu

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from divided import outcome
 
 from fedjax_fair.planning import plan, topology
 from fedjax_fair.training import Config, prepare
@@ -12,27 +13,12 @@ from fedjax_fair.training.cohort_supply import Resident
 RECIPES = ('fedavg+fedheal', 'scaffold', 'ditto', 'fedpac', 'fedfv', 'fedism', 'local_only')
 
 
-def outcome(recipe: str, devices: int, **settings):
-    """States with rows by the clients' numbers, and losses of all kinds of model, after two rounds."""
-    data = {'num_clients': 10, 'examples_per_class': 8}
-    network = {'model': 'mlp', 'model_options': {'widths': (6,)}}
-    config = Config(scenario='digits_labels', data=data, rounds=2, recipe=recipe, devices=devices, **network)
-    experiment = prepare(config.changed(local_epochs=1, batch_size=4, client_map='sharded', **settings))
-    supply = Resident(experiment)
-    states, _ = supply.advance(supply.init(), 2)
-    sets, losses = experiment.test_sets(experiment.federation.tests), {}
-    for kinds in (experiment.kinds, ('adapted',)):
-        for piece in supply.evaluations(states, sets, kinds):
-            found = experiment.program.evaluate(*piece.arguments, kinds=piece.kinds)
-            losses |= {kind: own['loss'] for kind, own in found.items()}
-    return experiment, states, jax.device_get((supply.whole(states), losses))
-
-
 @pytest.mark.parametrize('recipe', RECIPES)
 @pytest.mark.parametrize('participation', [1.0, 0.4])
 def test_several_devices_compute_what_one_computes(recipe, participation):
-    alone = outcome(recipe, 1, participation=participation)[2]
-    experiment, states, together = outcome(recipe, 4, participation=participation)
+    kinds = ('global', 'deployed', 'adapted')
+    alone = outcome(recipe, 1, kinds, participation=participation)[2]
+    experiment, states, together = outcome(recipe, 4, kinds, participation=participation)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5), alone, together)
     assert experiment.homes is not None and experiment.homes.slots == 12
     for leaf in jax.tree.leaves(states.clients):
