@@ -88,13 +88,16 @@ def arrange(spec: Spec, client_map: ClientMap, cohort: Cohort) -> Arranged:
 
 
 def _at_home(homes: Homes, ids: Array) -> Array:
-    """The order of a cohort's slots in which every client is at home; absent clients leave empty slots."""
-    clients = len(homes.places)
-    free = jnp.argsort(ids < clients, stable=True)  # empty slots first
-    at = jnp.full(clients, -1).at[ids].set(jnp.arange(ids.shape[0]), mode='drop')
-    wanted = jnp.append(at, -1)[homes.clients_at]
-    rank = jnp.cumsum(wanted < 0) - 1
-    return jnp.where(wanted < 0, free[rank], wanted)
+    """The order of a cohort's slots in which every client is at home; absent clients leave empty slots.
+
+    By sorting, because a compiler for TPU fails at the scatter that would be shorter.
+    """
+    order = jnp.argsort(ids, stable=True)  # empty slots last
+    sorted_ids, wanted = ids[order], jnp.asarray(homes.clients_at, ids.dtype)
+    place = jnp.minimum(jnp.searchsorted(sorted_ids, wanted), ids.shape[0] - 1)
+    here = (sorted_ids[place] == wanted) & (wanted < len(homes.places))
+    clients = jnp.sum((ids < len(homes.places)).astype(place.dtype))
+    return order[jnp.where(here, place, clients + jnp.cumsum((~here).astype(place.dtype)) - 1)]
 
 
 def inputs(spec: Spec, state: FedState, arranged: Arranged, key: Array) -> tuple[Shared, Own]:
