@@ -259,11 +259,6 @@ def test_every_preset_trains_one_local_epoch_and_reports_five_rounds(preset):
     assert (config.local_epochs, config.eval_every, config.last_k) == (1, 1, 5)
 
 
-def test_tiny_is_a_quarter_of_smoke_with_one_seed():
-    tiny, smoke = preset_config('fedism', 'tiny'), preset_config('fedism', 'smoke')
-    assert tiny == smoke.changed(rounds=smoke.rounds // 4, seeds=(0,))
-
-
 def test_options_of_augmentations_apply_to_every_recipe(tmp_path):
     config = Config(augment='affine')
     given = known_hyper({'affine.translate': '0.02', 'fedism.q': '1'}, config)

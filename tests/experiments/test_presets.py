@@ -61,6 +61,23 @@ def test_every_flag_file_but_small_ones_has_published_settings():
         assert names <= set(settings_of(paper)[preset]), (paper, preset, names - set(settings_of(paper)[preset]))
 
 
+SMALL = [(path.parent.name, path.stem) for path in sorted(HERE.glob('*/tiny*.flags'))]
+NETWORK = ('model', 'model_options', 'norm')
+
+
+def test_every_paper_has_a_tiny_preset():
+    assert {paper for paper, preset in SMALL if preset == 'tiny'} == set(PAPERS)
+
+
+@pytest.mark.parametrize(('paper', 'preset'), SMALL)
+def test_tiny_is_a_quarter_of_smoke_with_one_seed_and_a_smaller_network(paper, preset):
+    tiny, smoke = preset_config(paper, preset), preset_config(paper, preset.replace('tiny', 'smoke'))
+    rounds = round(smoke.rounds / 4)
+    network = {name: getattr(tiny, name) for name in NETWORK}
+    own = {**network, 'rounds': rounds, 'seeds': (0,), 'eval_every': min(smoke.eval_every, rounds)}
+    assert tiny == smoke.changed(**own)
+
+
 def test_flag_files_have_lines_that_can_be_read():
     files = sorted(HERE.rglob('*.flags'))
     assert [path.name for path in files if max(map(len, path.read_text().splitlines())) > 120] == []
