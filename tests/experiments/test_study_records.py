@@ -119,6 +119,43 @@ def test_records_without_intervals_are_named_as_those_of_earlier_code(paper):
             assert f'`results/{path.parent.name}`' in named, path
 
 
+A_NUMBER = r'\b(?:\d[\d.]*|one|two|three|four|five|six|seven|eight|nine|ten)'
+DIFFERENCE = re.compile(rf'{A_NUMBER} points?\b|\b(?:more|less) accurate\b')
+INTERVAL = re.compile(r'-?\d[\d.]* to -?\d|\[-?\d[\d.]*, ')
+
+
+def sentences(page):
+    """The sentences of a page's text: not of its tables and commands."""
+    blocks = re.split(r'\n\s*\n|\n(?=- )', re.sub(r'```.*?```', '', page, flags=re.DOTALL))
+    texts = (' '.join(block.split()) for block in blocks if not block.lstrip().startswith('|'))
+    return [sentence for text in texts for sentence in re.split(r'(?<=[.;:]) (?=[A-Z])', text)]
+
+
+def lacking(page):
+    """Sentences that state a difference without an interval and do not call it undecided."""
+    told = [one for one in sentences(page) if DIFFERENCE.search(one)]
+    return [one for one in told if not (INTERVAL.search(one) or 'undecided' in one)]
+
+
+@pytest.mark.parametrize('page', sorted(HERE.glob('*/README.md')), ids=lambda page: page.parent.name)
+def test_differences_have_intervals_or_are_undecided(page):
+    assert lacking(page.read_text()) == []
+
+
+@pytest.mark.parametrize(
+    ('page', 'found'),
+    [
+        ('It is ten points better.', 1),
+        ('A is less accurate\nthan B.', 1),
+        ('It is 2.5 points (1.0 to 4.0) better. The rest is 3 points better.', 1),
+        ('A gains 2 points [-1.0, 5.0].\n\n- B gains 4 points: undecided.\n- C has points.', 0),
+        ('```\nof 3 points\n```\n\n| 3 points |\n', 0),
+    ],
+)
+def test_sentences_that_lack_an_interval_are_found(page, found):
+    assert len(lacking(page)) == found
+
+
 def test_what_tissue_costs_is_quoted_as_recorded():
     means = {}
     for hospitals in ('alike', 'differing'):
@@ -127,3 +164,15 @@ def test_what_tissue_costs_is_quoted_as_recorded():
     lost = f'{means["alike"] - means["differing"]:.1f} points'
     for page in (REPOSITORY / 'README.md', HERE / 'tissue' / 'README.md'):
         assert lost in page.read_text(), lost
+
+
+def test_what_q_does_is_quoted_as_recorded():
+    text = ' '.join((HERE / 'fedtilt' / 'README.md').read_text().split())
+    models = json.loads((HERE / 'fedtilt' / 'results' / 'decide' / 'q.json').read_text())['evidence']
+    personal = [one for each in models['personal']['measures'].values() for one in each['differences'].values()]
+    assert -1 < min(one['lo'] for one in personal) < max(one['hi'] for one in personal) < 1
+    difference = models['global']['measures']['acc']['differences']['-10']
+    lost, least, most = (-difference[name] for name in ('estimate', 'hi', 'lo'))
+    assert (
+        f'within -1 to 1 points. Global models are {lost:.1f} points ({least:.1f} to {most:.1f}) less accurate' in text
+    )
