@@ -105,6 +105,16 @@ _COMMON: dict[str, Setting] = {
     'participation': Setting(0.1, _G),
     'examples_per_class': Setting(None, _SILENT, None, 'all training images are dealt; the preset decide has 20'),
     'whole_tests': Setting(None, _SILENT, None, 'the test set is cut like the training set; decide has whole classes'),
+    'outlier_share': Setting(0.3, 'section IV-B.2: of training samples', None, 'not asked for: it is the default'),
+    'outlier_strength': Setting(
+        '30 % of the pixels; standard Gaussian noise',
+        'section IV-B.2',
+        None,
+        'not asked for: these are the defaults. New pixels are uniform and noise is not cut off, of which the paper is '
+        'silent, as it is of the share of noisy samples',
+    ),
+    'outliers_once': Setting(False, 'section IV-B.2: outliers are injected in every global round'),
+    'outliers_cumulative': Setting(None, _SILENT, False, 'drawn from clean data; the preset decide has both'),
     'seeds': Setting(None, _SILENT, (0, 1, 2), 'three show how far seeds differ'),
     'validation': Setting(None, _SILENT, 0.0, 'nothing is chosen by our runs'),
     'select': Setting('last_k', 'algorithm 1, line 9: the models of the last round'),
