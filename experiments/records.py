@@ -1,10 +1,11 @@
 """Makes the records of the deciding experiments, which docs/claims.md and the studies' READMEs rest on.
 
-``DATA=folder python -m experiments.records`` takes some ten hours on two cores. Each record is made by the command of
-its own table or figure, in a process of its own, so that it says how it can be made alone. What needs the least time
-for a claim comes first, and the same command goes on where an earlier one was stopped. ``--only=fedism,fedld`` chooses
-papers. Records are collected below ``--out``: a file that changes in the checkout would mark all later ones as made by
-changed code. ``cp -r runs/records/. experiments/`` puts them in their places.
+``DATA=folder python -m experiments.records`` takes some hours on two cores; the flag files tell how long their parts
+take. Each record is made by the command of its own table or figure, in a process of its own, so that it says how it can
+be made alone. What needs the least time for a claim comes first, and the same command goes on where an earlier one was
+stopped. ``--only=fedism,fedld`` chooses papers. Records are collected below ``--out``: a file that changes in the
+checkout would mark all later ones as made by changed code. ``cp -r runs/records/. experiments/`` puts them in their
+places.
 """
 
 from __future__ import annotations
