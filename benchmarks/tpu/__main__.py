@@ -29,9 +29,8 @@ ABOUT = """# Every recipe compiled for TPU
 
 Programs of a round and of an evaluation, compiled by the TPU's own compiler; nothing was run. Recipes train a small
 convolutional network with batch norm, eight clients of 32 images, two at once on a chip; the five systems are as
-published, with the number of clients at once that is chosen by itself. Cycles are the compiler's estimate. It does not
-know how long loops over a client's data are: all count as those over local steps. So measurements of clients, as of
-q-FedAvg, AFL, SAGA and FedISM, are counted too often.
+published, with the number of clients at once that is chosen by itself. Cycles are the compiler's estimate. Loops over
+local steps, and over the batches of a measurement, count as often as they turn for these clients.
 """
 
 

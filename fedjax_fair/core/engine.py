@@ -162,7 +162,7 @@ def _specify(
         **around,
     )
     told = {'score': task.score, 'fixed_by': fixed_by, 'local': local, 'setting': _setting(spec, shapes)}
-    return spec, {**told, 'model_bytes': tree.num_bytes(shapes)}
+    return spec, {**told, 'turns': spec.turns(), 'model_bytes': tree.num_bytes(shapes)}
 
 
 def _setting(spec: Spec, shapes: PyTree) -> Setting:

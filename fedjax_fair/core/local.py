@@ -123,6 +123,11 @@ def num_steps(local: Local, phase: Phase, n: Any) -> Any:
     return (phase.epochs or local.epochs) * num_batches(n, local.batch_size)
 
 
+def loop_name(phase: Phase) -> str:
+    """How the loop over the steps of a phase is called in programs."""
+    return f'steps_of_{phase.name}'
+
+
 def last_batch(local: Local, phase: Phase, n: int | None) -> int | None:
     """How large the last batch of every epoch is, if filling it up would cost a twentieth of the work or more.
 
@@ -233,17 +238,21 @@ def train(ctx: Context, local: Local, phase: Phase, state: Trained, *, final: bo
         )
         return proceed(step < steps, new, old)
 
+    def loop(lower: Any, upper: Any, body: Callable[[Any, Any], Any], state: Any) -> Any:
+        with jax.named_scope(loop_name(phase)):
+            return spec.loop(lower, upper, body, state)
+
     # A chunk stops with its longest client. Accelerators would rather know the trip count, where there is only one.
     known = spec.only_size is not None and not on_cpu()
     proceed = tree.select if known else unless_finished
     bound = num_steps(local, phase, spec.only_size) if known else shared_max(steps)
     last = last_batch(local, phase, spec.only_size)
     if last is None:
-        return spec.loop(0, bound, body, state)
+        return loop(0, bound, body, state)
 
     def epoch(number, state):
         end = (number + 1) * batches - 1
-        return body(end, spec.loop(number * batches, end, body, state), last)
+        return body(end, loop(number * batches, end, body, state), last)
 
     return spec.loop(0, jax.lax.div(bound, batches), epoch, state)
 

@@ -78,9 +78,10 @@ def _in_waves(
             table = jax.tree.map(lambda rows, row: rows.at[first + worker].set(row), table, output)
             return jax.tree.map(jnp.add, total, summand), table
 
-        return _loop(jnp.minimum(workers, count - first), take, carry)
+        return _loop(workers, jnp.minimum(workers, count - first), take, carry)
 
-    return _loop(jnp.int32(-(-count // workers)), wave, (zero, table))
+    waves = -(-count // workers)
+    return _loop(waves, jnp.int32(waves), wave, (zero, table))
 
 
 def _count(clients: PyTree) -> int:
@@ -91,6 +92,10 @@ def _row(tree: PyTree, at: Array) -> PyTree:
     return jax.tree.map(lambda leaf: jax.lax.dynamic_index_in_dim(leaf, at, keepdims=False), tree)
 
 
-def _loop(times: Array, body: Callable, start: PyTree) -> PyTree:
-    """A loop that stays one. XLA would unroll a single pass and fuse it with its surroundings, which rounds anew."""
-    return jax.lax.fori_loop(0, jax.lax.optimization_barrier(times), body, start)
+def _loop(most: int, times: Array, body: Callable, start: PyTree) -> PyTree:
+    """A loop that stays one. XLA would unroll a single pass and fuse it with its surroundings, which rounds anew.
+
+    Its name tells how often it turns at ``most``, for those who count cycles (:mod:`fedjax_fair.training.hlo`).
+    """
+    with jax.named_scope(f'turns_{most}'):
+        return jax.lax.fori_loop(0, jax.lax.optimization_barrier(times), body, start)

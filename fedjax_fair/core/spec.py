@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from fedjax_fair.core import hooks, training_set
 from fedjax_fair.core.homes import Homes
-from fedjax_fair.core.local import Local, num_steps
+from fedjax_fair.core.local import Local, loop_name, num_batches, num_steps
 from fedjax_fair.core.masking import masked_mean
 from fedjax_fair.core.method import Aux, Context, Method, Phase
 from fedjax_fair.core.tree import paths
@@ -166,6 +167,13 @@ class Spec:
     def steps(self, n: Any) -> Any:
         """Optimisation steps of a client with ``n`` examples, over all phases."""
         return sum(num_steps(self.local, phase, n) for phase in self.phases)
+
+    def turns(self) -> dict[str, np.ndarray]:
+        """``[N]`` turns of every client in each loop over its data, by the names of the loops."""
+        sizes, where = np.unique(self.run.sizes, return_inverse=True)
+        turns = {loop_name(phase): [num_steps(self.local, phase, int(n)) for n in sizes] for phase in self.phases}
+        turns[training_set.PASS] = num_batches(sizes, min(self.eval_batch_size, max(1, sizes[-1])))
+        return {name: np.asarray(counts)[where] for name, counts in turns.items()}
 
     def training_time(self, ctx: Context, params: PyTree) -> PyTree:
         """For every leaf the sum of steps times learning rate over the phases that train it."""

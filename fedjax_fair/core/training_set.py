@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 BEFORE: dict[str, Callable[[Context], Array]] = {'loss': lambda ctx: ctx.loss(ctx.variables)}
 AFTER: dict[str, Callable[[Context, Variables], Array]] = {'local_loss': lambda ctx, trained: ctx.loss(trained)}
 SERVICES = (*BEFORE, *AFTER)
+PASS = 'pass_over_examples'  # names the loop of a measurement in programs
 
 
 def loss(ctx: Context, variables: Variables, losses: Losses | None = None) -> Array:
@@ -132,4 +133,5 @@ def _sum_over_batches(ctx: Context, fn: Callable[[Batch], PyTree]) -> PyTree:
         return jax.tree.map(jnp.add, total, fn(_batch(ctx, b * size, size)))
 
     batches = shared_max(local.num_batches(ctx.data.n, size))
-    return jax.lax.fori_loop(0, batches, body, zero)
+    with jax.named_scope(PASS):
+        return jax.lax.fori_loop(0, batches, body, zero)

@@ -11,7 +11,7 @@ from fedjax_fair.planning.blank_data import blank_of, without_data
 from fedjax_fair.planning.topologies import Topology
 from fedjax_fair.sizes import in_words
 from fedjax_fair.training import Config, prepare
-from fedjax_fair.training.compiled import Compiled, compiled_evaluation, compiled_round, parts_of, turns_of
+from fedjax_fair.training.compiled import Compiled, compiled_evaluation, compiled_round, parts_of
 from fedjax_fair.training.prediction_log import count_evaluations
 from fedjax_fair.training.setup import Experiment
 from fedjax_fair.training.spread import MARGIN, settled
@@ -51,7 +51,7 @@ def plan(config: Config, topology: Topology, shapes: str = '') -> Plan:
     federation = blank_of(shapes) if shapes else None
     config = config if federation is None else without_data(config)
     experiment = settled(prepare(config, platform=topology.platform, federation=federation))
-    round, evaluation = compiled_round(experiment, turns_of(experiment)), compiled_evaluation(experiment)
+    round, evaluation = compiled_round(experiment), compiled_evaluation(experiment)
     parts, memory = parts_of(experiment, (round, evaluation)), topology.platform.memory
     known = None not in (round.temporaries, evaluation.temporaries)
     seconds, evaluating = (_seconds(one, topology) for one in (round, evaluation))

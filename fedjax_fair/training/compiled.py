@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -120,11 +120,11 @@ def _streamed(experiment: Experiment, states: PyTree) -> tuple[PyTree, PyTree]:
     return states, Streamed(of((cohort,)), of((cohort,)), of((cohort, longest)), x, y, places)
 
 
-def compiled_round(experiment: Experiment, turns: float) -> Compiled:
-    """The program of rounds; loops over local steps have ``turns`` turns."""
+def compiled_round(experiment: Experiment) -> Compiled:
+    """The program of rounds; its work is that of one round."""
     lanes, states, data, _ = shapes_of(experiment)
     n = jax.ShapeDtypeStruct((), jnp.int32, sharding=everywhere(experiment))
-    return _compiled(experiment, experiment.program.advance.lower(lanes, states, data, n), (1.0, turns))
+    return _compiled(experiment, experiment.program.advance.lower(lanes, states, data, n), turns_of(experiment))
 
 
 def compiled_evaluation(experiment: Experiment) -> Compiled:
@@ -132,10 +132,10 @@ def compiled_evaluation(experiment: Experiment) -> Compiled:
     lanes, states, data, tests = shapes_of(experiment)
     given = data if isinstance(data, Streamed) else None
     lowered = experiment.program.evaluate.lower(lanes, states, tests, given, kinds=experiment.kinds)
-    return _compiled(experiment, lowered, (1.0,))
+    return _compiled(experiment, lowered, {})
 
 
-def _compiled(experiment: Experiment, lowered: jax.stages.Lowered, lengths: tuple[float, ...]) -> Compiled:
+def _compiled(experiment: Experiment, lowered: jax.stages.Lowered, turns: Mapping[str, float]) -> Compiled:
     try:
         program = lowered.compile()
     except jax.errors.JaxRuntimeError as error:
@@ -144,7 +144,7 @@ def _compiled(experiment: Experiment, lowered: jax.stages.Lowered, lengths: tupl
         used = USED.search(str(error))
         return Compiled(int(float(used[1]) * UNITS[used[2]]) if used else None, 0, Work(), fits=False, run=None)
     memory: Any = program.memory_analysis()
-    work = work_of(program.as_text() or '', lengths)
+    work = work_of(program.as_text() or '', turns)
     return Compiled(memory.temp_size_in_bytes, memory.argument_size_in_bytes, work, fits=True, run=program)
 
 
@@ -153,12 +153,15 @@ def is_too_large(error: Exception) -> bool:
     return TOO_LARGE.search(str(error)) is not None
 
 
-def turns_of(experiment: Experiment) -> float:
-    """The mean number of turns of a chunk's loop over local steps: as many as its longest client has steps."""
-    steps = np.sort(experiment.algorithm.facts['setting'].steps)[::-1]
-    cohort = steps[np.linspace(0, len(steps) - 1, experiment.cohort).round().astype(int)]
-    chunk = experiment.client_map.chunk or len(cohort)
-    return float(np.mean([cohort[start : start + chunk].max() for start in range(0, len(cohort), chunk)]))
+def turns_of(experiment: Experiment) -> dict[str, float]:
+    """The mean turns of every loop over clients' data, by its name: a chunk takes as many as its longest client."""
+
+    def mean(turns: np.ndarray) -> float:
+        turns = np.sort(turns)[::-1]
+        cohort = turns[np.linspace(0, len(turns) - 1, experiment.cohort).round().astype(int)]
+        return float(np.mean(cohort[:: experiment.client_map.chunk or len(cohort)]))
+
+    return {name: mean(turns) for name, turns in experiment.algorithm.facts['turns'].items()}
 
 
 def parts_of(experiment: Experiment, programs: Sequence[Compiled]) -> Parts:

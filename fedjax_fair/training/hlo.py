@@ -1,19 +1,23 @@
 """What a compiled program says of itself in its text: cycles, and bytes that devices send to each other.
 
 Compilers for TPU write the estimated cycles of every operation into the optimised program, that of a loop's body once.
-Here a body counts as often as it runs: as its condition says, where that compares with a constant. A loop of another
-length, such as that over local steps, counts as often as the caller says.
+Here a body counts as often as it runs: as its condition says, where that compares with a constant, else as its name
+says. Programs name such loops by ``jax.named_scope``, and the compiler keeps these names. ``turns_20`` is a loop of 20
+turns; the turns of the other names are given by the caller. A loop without a name, such as one that ends when
+something is found, counts once.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 _HEAD = re.compile(r'^(ENTRY )?%?([\w.\-]+) \(.*\{\s*$')
 _CYCLES = re.compile(r'"estimated_cycles":"(\d+)"')
 _LOOP = re.compile(r' while\(.*?condition=%?([\w.\-]+), body=%?([\w.\-]+)')
+_PLACE = re.compile(r'op_name="([^"]*)"')
+_SAID = re.compile(r'\bturns_(\d+)\b')
 _CALL = re.compile(r' call\(.*?to_apply=%?([\w.\-]+)')
 _BRANCHES = re.compile(r' conditional\(.*?(?:branch_computations=\{([^}]*)\}|(true_computation=.*))')
 _NAME = re.compile(r'%?([\w.\-]+)')
@@ -33,11 +37,10 @@ class Work(NamedTuple):
         return Work(self.cycles + times * other.cycles, self.sent + times * other.sent)
 
 
-def work_of(text: str, lengths: Sequence[float] = (1.0,)) -> Work:
+def work_of(text: str, turns: Mapping[str, float] | None = None) -> Work:
     """The work of an optimised program, given as the text of its module.
 
-    ``lengths`` are the turns of loops whose length only the run knows, from the outermost inwards; the last one is that
-    of all further inside.
+    ``turns`` are those of loops whose length only the run knows, by the names of the loops.
 
     >>> text = '''
     ... %body (p: s32[]) -> s32[] {
@@ -54,7 +57,7 @@ def work_of(text: str, lengths: Sequence[float] = (1.0,)) -> Work:
     50.0
     """
     computations, entry = _computations(text)
-    return _work(computations, entry, tuple(lengths))
+    return _work(computations, entry, turns or {})
 
 
 def _computations(text: str) -> tuple[dict[str, list[str]], str]:
@@ -70,19 +73,19 @@ def _computations(text: str) -> tuple[dict[str, list[str]], str]:
     return found, entry
 
 
-def _work(computations: dict[str, list[str]], name: str, lengths: tuple[float, ...]) -> Work:
+def _work(computations: dict[str, list[str]], name: str, turns: Mapping[str, float]) -> Work:
     total = Work()
     for line in computations.get(name, ()):
         total = total.plus(Work(sum(map(float, _CYCLES.findall(line))), _bytes_sent(line)))
         if loop := _LOOP.search(line):
-            turns = _turns(computations.get(loop[1], ()))
-            inside = lengths if turns is not None else lengths[1:] or lengths
-            total = total.plus(_work(computations, loop[2], inside), lengths[0] if turns is None else turns)
+            known = _turns(computations.get(loop[1], ()))
+            times = _named_turns(line, turns) if known is None else known
+            total = total.plus(_work(computations, loop[2], turns), times)
         elif call := _CALL.search(line):
-            total = total.plus(_work(computations, call[1], lengths))
+            total = total.plus(_work(computations, call[1], turns))
         elif branches := _BRANCHES.search(line):
             names = _NAME.findall(branches[1]) if branches[1] else re.findall(r'_computation=%?([\w.\-]+)', branches[2])
-            total = total.plus(max((_work(computations, one, lengths) for one in names), default=Work()))
+            total = total.plus(max((_work(computations, one, turns) for one in names), default=Work()))
     return total
 
 
@@ -93,6 +96,15 @@ def _turns(condition: Sequence[str]) -> int | None:
     less = _LESS.search(text)
     bound = constants.get(less[2]) if less else None
     return None if bound is None else int(bound)
+
+
+def _named_turns(line: str, turns: Mapping[str, float]) -> float:
+    """The turns of a loop by its own name: that behind the body of the loop around it."""
+    place = _PLACE.search(line)
+    own = place[1].rpartition('/body/')[2] if place else ''
+    if said := _SAID.search(own):
+        return float(said[1])
+    return next((times for name, times in turns.items() if re.search(rf'\b{re.escape(name)}\b', own)), 1.0)
 
 
 def _bytes_sent(line: str) -> float:

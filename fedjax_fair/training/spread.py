@@ -24,7 +24,7 @@ from fedjax_fair.data.stream import Streamed, gathered, in_memory, room_for
 from fedjax_fair.errors import UserError
 from fedjax_fair.options import AUTO
 from fedjax_fair.sizes import in_words
-from fedjax_fair.training.compiled import Compiled, compiled_round, everywhere, is_too_large, places_of, turns_of
+from fedjax_fair.training.compiled import Compiled, compiled_round, everywhere, is_too_large, places_of
 from fedjax_fair.training.setup import Experiment, prepare
 from fedjax_fair.training.storage import Place
 
@@ -92,7 +92,7 @@ def _candidate(experiment: Experiment, chunk: int, is_here: bool) -> Candidate:
     """Compile a round with so many clients at once, and time it if its devices are there."""
     limit = experiment.platform.memory
     tried = _with_chunk(experiment, chunk, **{'local_steps': TIMED_STEPS} if is_here else {})
-    program = compiled_round(tried, turns_of(tried))
+    program = compiled_round(tried)
     total = None if program.temporaries is None else program.temporaries + program.arguments
     if not program.fits or (limit is not None and total is not None and total > MARGIN * limit):
         return Candidate(chunk, program.temporaries, None)

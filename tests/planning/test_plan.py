@@ -1,16 +1,20 @@
 """Plans: what runs would take on machines that are not there."""
 
+import dataclasses
 import json
+import re
 
+import numpy as np
 import pytest
 
 from fedjax_fair.cli import main
 from fedjax_fair.core.platform import Platform, machine
 from fedjax_fair.errors import UserError
 from fedjax_fair.planning import plan, topology
-from fedjax_fair.planning.blank_data import blank, blank_of
+from fedjax_fair.planning.blank_data import blank, blank_of, without_data
 from fedjax_fair.planning.topologies import Topology
-from fedjax_fair.training import Config
+from fedjax_fair.training import Config, prepare
+from fedjax_fair.training.compiled import compiled_round, turns_of
 from fedjax_fair.training.hlo import work_of
 
 SHAPES = 'clients=4,examples=6,tests=5,side=8,channels=1,classes=3'
@@ -21,7 +25,7 @@ LOOPS = """
 }
 %body (p: s32[]) -> s32[] {
   %f = f32[2] fusion(%p), calls=%fused, backend_config={"estimated_cycles":"10"}
-  %w = s32[] while(%p), condition=%open, body=%inner
+  %w = s32[] while(%p), condition=%open, body=%inner, metadata={op_name="jit(f)/while/body/vmap(steps)/while"}
 }
 %five (p: s32[]) -> pred[] {
   %c = s32[]{:T(128)} constant(5)
@@ -38,16 +42,65 @@ LOOPS = """
 }
 ENTRY %main (p: s32[]) -> s32[] {
   %w = s32[] while(%p), condition=%five, body=%body
+  %waves = s32[] while(%p), condition=%open, body=%cheap, metadata={op_name="jit(f)/turns_6/while"}
+  %found = s32[] while(%p), condition=%open, body=%cheap, metadata={op_name="jit(f)/steps/while/body/while"}
   %c = s32[] conditional(%p, %p, %p), branch_computations={%costly, %cheap}
 }
 """
 
 
 def test_cycles_and_bytes_count_as_often_as_loops_turn():
-    """Five turns of a loop with a loop of four turns inside, and the dearer one of two branches."""
-    work = work_of(LOOPS, (4,))
-    assert work.cycles == 5 * (10 + 4 * 3) + 7
+    """Five turns around steps; six turns by a name; once without a name; the dearer of two branches."""
+    work = work_of(LOOPS, {'passes': 9, 'steps': 4})
+    assert work.cycles == 5 * (10 + 4 * 3) + 6 * 1 + 1 + 7
     assert work.sent == 5 * 4 * (2 * 3 * 4)
+
+
+@pytest.fixture
+def uneven():
+    """Clients with 20, 8 and 3 examples."""
+    return dataclasses.replace(blank(clients=3, examples=20, side=8, tests=2), sizes=np.array([20, 8, 3], np.int32))
+
+
+def experiment_of(federation, platform=None, **settings):
+    config = without_data(Config(**{**SMALL, 'eval_batch_size': 4, **settings}))
+    return prepare(config, platform=platform, federation=federation)
+
+
+@pytest.mark.parametrize('chunk,steps,passes', [(1, 32 / 3, 8 / 3), (2, 12, 3), (3, 20, 5)])
+def test_a_chunk_turns_as_often_as_its_longest_client(uneven, chunk, steps, passes):
+    """Two epochs of batches of two: 20, 8 and 4 steps; passes in batches of four: 5, 2 and 1."""
+    turns = turns_of(experiment_of(uneven, local_epochs=2, client_map='chunked', chunk=chunk, devices=1))
+    assert turns == pytest.approx({'steps_of_train': steps, 'pass_over_examples': passes})
+
+
+def test_loops_over_data_keep_their_names_in_compiled_programs(uneven):
+    """Also inside of vmap, and beside the loops of an ordered map, which tell their turns."""
+    both = experiment_of(uneven, Platform('gpu', machine().devices[:1]), recipe='qfedavg', chunk=3)
+    assert {'steps_of_train', 'pass_over_examples'} <= set(loops_of(both))
+    ordered = experiment_of(uneven, recipe='qfedavg', deterministic=True, devices=1)
+    assert {'steps_of_train', 'pass_over_examples', 'turns_3', 'turns_1'} <= set(loops_of(ordered))
+
+
+def loops_of(experiment):
+    """The last words of the names of all loops of a round."""
+    lines = [line for line in compiled_round(experiment).run.as_text().splitlines() if ' while(' in line]
+    return re.findall(r'(\w+)\)?/while"', '\n'.join(lines))
+
+
+def test_measurements_of_clients_count_by_their_own_turns():
+    """By the compiler for TPU: ten steps with a batch of 160 measured, in one pass or in two."""
+    pytest.importorskip('libtpu')
+    there = topology('v5e')
+
+    def cycles(recipe, size):
+        settings = Config(**SMALL, recipe=recipe, eval_batch_size=size, chunk=2).changed(batch_size=16)
+        return plan(settings, there, 'clients=4,examples=160,tests=5,side=8,channels=1').round_cycles
+
+    alone, once, twice = cycles('fedavg', 160), cycles('qfedavg', 160), cycles('qfedavg', 80)
+    assert alone < once < twice
+    assert once - alone < 0.1 * alone, 'by the ten turns of steps it would be ten times as much'
+    assert twice - once < 0.1 * alone
 
 
 def test_blank_data_takes_no_memory():
