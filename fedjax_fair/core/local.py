@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import optax
 
 from fedjax_fair.core import tree
-from fedjax_fair.core.client_map import shared_max, unless_finished
+from fedjax_fair.core.client_map import row_of, shared_max, unless_finished
 from fedjax_fair.core.platform import on_cpu
 from fedjax_fair.core.types import Array, Batch, PyTree, default_float
 from fedjax_fair.errors import UserError
@@ -200,8 +200,10 @@ def train(ctx: Context, local: Local, phase: Phase, state: Trained, *, final: bo
     warm_up = local.warm_up if local.warm_up is not None and local.warm_up.per_step else None
     optimizer = make_optimizer(local, lr)
     trainable = jax.tree.map(phase.trainable, tree.paths(state.variables['params']))
+    # Accelerators would rather know the trip count, and where in an epoch a step is, if there is only one.
+    known = spec.only_size is not None and not on_cpu()
     steps = num_steps(local, phase, data.n)
-    batches = jnp.maximum(num_batches(data.n, size), 1)
+    batches = jnp.maximum(num_batches(spec.only_size if known else data.n, size), 1)
     width = -(-data.index.shape[0] // size) * size
     orders = shuffles(ctx.key, data.ex_mask, epochs_needed(local, phase, spec.smallest), width)
     if state.opt is None:
@@ -209,7 +211,11 @@ def train(ctx: Context, local: Local, phase: Phase, state: Trained, *, final: bo
 
     def batch_of(step, width, key):
         place = (jax.lax.div(step, batches), jax.lax.rem(step, batches) * size)
-        position = jax.lax.dynamic_slice(orders, place, (1, width))[0]
+        if on_cpu():
+            position = jax.lax.dynamic_slice(orders, place, (1, width))[0]
+        else:
+            rows = orders.reshape(-1, size)
+            position = row_of(rows, place[0] * (orders.shape[1] // size) + place[1] // size)
         x, y = spec.read(data, position)
         x, y = (x, y) if spec.augment is None else augmented(spec.augment, key, x, y)
         return Batch(x, y, place[1] + jnp.arange(width) < data.n)
@@ -242,8 +248,7 @@ def train(ctx: Context, local: Local, phase: Phase, state: Trained, *, final: bo
         with jax.named_scope(loop_name(phase)):
             return spec.loop(lower, upper, body, state)
 
-    # A chunk stops with its longest client. Accelerators would rather know the trip count, where there is only one.
-    known = spec.only_size is not None and not on_cpu()
+    # A chunk stops with its longest client.
     proceed = tree.select if known else unless_finished
     bound = num_steps(local, phase, spec.only_size) if known else shared_max(steps)
     last = last_batch(local, phase, spec.only_size)

@@ -10,9 +10,11 @@ from collections.abc import Callable
 from typing import Literal
 
 import jax.numpy as jnp
+import numpy as np
 from flax import linen as nn
 from jax import lax
 
+from fedjax_fair.core.platform import on_cpu
 from fedjax_fair.core.types import Array
 from fedjax_fair.errors import UserError
 from fedjax_fair.options import not_one_of
@@ -106,9 +108,16 @@ class GroupNorm(nn.Module):
 
     @staticmethod
     def _group_mean(x: Array) -> Array:
-        """Mean of ``x[B, P, C]`` over positions and the channels of a group, repeated for every channel: ``[B, C]``."""
+        """Mean of ``x[B, P, C]`` over positions and the channels of a group, repeated for every channel: ``[B, C]``.
+
+        On accelerators every small operation has its price, so that one product replaces sums and reshapes.
+        """
         batch, _, channels = x.shape
         groups = math.gcd(32, channels)
+        if not on_cpu():
+            each = channels // groups
+            within = np.kron(np.eye(groups), np.full((each, each), 1 / each))
+            return jnp.matmul(x.mean(1), jnp.asarray(within, x.dtype), precision=lax.Precision.HIGHEST)
         mean = x.mean(1).reshape(batch, groups, -1).mean(-1, keepdims=True)
         return jnp.broadcast_to(mean, (batch, groups, channels // groups)).reshape(batch, channels)
 

@@ -1,4 +1,4 @@
-"""Pooling; the gradient of a max-pool is selects and concatenations."""
+"""Pooling. On CPU the gradient of a max-pool is selects and concatenations, on accelerators XLA's own."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from fedjax_fair.core.platform import on_cpu
 from fedjax_fair.core.types import Array
 
 
@@ -49,9 +50,13 @@ larger_of_pairs.defvjp(_pairs_forward, _pairs_backward)
 def max_pool(x: Array, size: int = 2) -> Array:
     """Maximum over ``size x size`` windows that do not overlap; a last odd row or column is cut.
 
-    Rows and then columns that share a window are split apart, so that the backward pass is a concatenation. Of tied
-    maxima one has the gradient: the first column's, and there the first row's.
+    On CPU rows and then columns that share a window are split apart, so that the backward pass is a concatenation. Of
+    tied maxima one has the gradient: the first column's, and there the first row's. On accelerators it is XLA's own
+    operation, and of tied maxima the first row's has it.
     """
+    if not on_cpu():
+        window = (1, size, size, 1)
+        return lax.reduce_window(x, -jnp.inf, lax.max, window, window, 'VALID')
     batch, rows, cols = x.shape[0], x.shape[1] // size, x.shape[2] // size
     x = x[:, : rows * size, : cols * size].reshape(batch, rows, -1)
     x = functools.reduce(larger, jnp.split(x, size, axis=-1)).reshape(batch, rows, cols, -1)

@@ -9,7 +9,17 @@ import pytest
 from lab import assert_close
 
 from fedjax_fair.core import Local, build
-from fedjax_fair.core.client_map import ClientMap, client_mesh, deal, fit, map_sum, resolve, shared_max, within_memory
+from fedjax_fair.core.client_map import (
+    ClientMap,
+    client_mesh,
+    deal,
+    fit,
+    map_sum,
+    resolve,
+    row_of,
+    shared_max,
+    within_memory,
+)
 from fedjax_fair.data.federation import Federation, index_table, stack_tests
 from fedjax_fair.methods import make_methods
 from fedjax_fair.metrics import classification
@@ -47,6 +57,17 @@ def test_deal_sorts_by_length_and_shares_the_long_ones():
     assert work[deal(work, ClientMap(2))].tolist() == [9, 8, 7, 3, 2, 1]
     dealt = work[deal(work, ClientMap(1, client_mesh(2)))].reshape(2, 3)
     assert dealt.tolist() == [[9, 7, 2], [8, 3, 1]]
+
+
+def test_lanes_read_their_own_rows_without_a_gather():
+    table, numbers = jnp.arange(24).reshape(2, 4, 3), jnp.array([3, 1])
+    ways = [((0, 0), table, numbers), ((None, 0), table[0], numbers), ((0, None), table, 2)]
+    for axes, rows, number in ways:
+        read = jax.jit(jax.vmap(row_of, axes))
+        expected = jax.vmap(lambda t, i: t[i], axes)(rows, jnp.asarray(number))
+        np.testing.assert_array_equal(read(rows, number), expected)
+        assert 'gather' not in read.lower(rows, number).as_text()
+    np.testing.assert_array_equal(row_of(table, jnp.asarray(1)), table[1])
 
 
 def test_shared_max_is_one_number_for_all_lanes():

@@ -175,13 +175,15 @@ def test_qffl_takes_smaller_steps_than_qfedavg_in_the_same_direction():
     assert 0 < ratio[0] < 1
 
 
-def test_a_constant_trip_count_changes_nothing():
-    """Accelerators are told the number of steps where all clients have the same."""
-    data = tiny_federation((8, 8, 8))
+@pytest.mark.parametrize('sizes', [(8, 8, 8), (7, 7, 7), (9, 7, 2)])
+@pytest.mark.parametrize('local', [LOCAL, Local(epochs=3, batch_size=4, lr=0.1), Local(steps=5, batch_size=3, lr=0.1)])
+def test_batches_and_trip_counts_of_accelerators_change_nothing(sizes, local):
+    """Accelerators read batches in their own way, and are told the number of steps where all clients have the same."""
+    data = tiny_federation(sizes)
     outcomes = []
     for backend in ('cpu', 'gpu'):
         with made_for(machine()._replace(name=backend)):
-            facts = {'sizes': data.sizes, 'example': data.x[0], 'local': LOCAL, 'client_map': ClientMap()}
+            facts = {'sizes': data.sizes, 'example': data.x[0], 'local': local, 'client_map': ClientMap()}
             run = build(tiny_mlp(), classification(3), [], **facts)
             outcomes.append(run.round(run.init(jax.random.key(0)), data.cohort(range(3)), jax.random.key(1))[0])
     assert_close(*outcomes, 1e-6)

@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 from flax import linen as nn
 
+from fedjax_fair.core.platform import Platform, machine, made_for
 from fedjax_fair.models.layers import UpConv, linear, torch_uniform
 from fedjax_fair.models.linear import dot_general, matmul
 from fedjax_fair.models.pooling import average_pool, global_average_pool, max_pool, max_pool_stem
+
+TPU = Platform('tpu', machine().devices[:1])
 
 
 def flax_pool(x):
@@ -27,6 +30,25 @@ def test_max_pool_equals_flaxs_with_gradients(shape):
         return (ours, *our_pull(weights)), (theirs, *their_pull(weights))
 
     jax.tree.map(np.testing.assert_array_equal, *jax.jit(both)(x))
+
+
+@pytest.mark.parametrize('dtype', ['float32', 'bfloat16'])
+def test_max_pool_of_accelerators_equals_that_of_cpu_in_all_derivatives(dtype):
+    """For every client under vmap: values, gradients, tangents, and products with the Hessian."""
+    x = jax.random.normal(jax.random.key(0), (3, 2, 7, 6, 4)).astype(dtype)
+    loss = lambda x: jnp.sum(jnp.sin(max_pool(x)))  # noqa: E731
+
+    def all_of(x):
+        values, tangents = jax.jvp(max_pool, (x,), (jnp.cos(x),))
+        return values, tangents, jax.grad(loss)(x), jax.grad(lambda x: jnp.vdot(jax.grad(loss)(x), jnp.cos(x)))(x)
+
+    results = []
+    for platform in (None, TPU):
+        with made_for(platform):
+            results.append(jax.jit(jax.vmap(all_of))(x))
+            assert ('reduce_window' in str(jax.make_jaxpr(max_pool)(x[0]))) == (platform is TPU)
+    close = lambda a, b: np.testing.assert_allclose(a.astype('float32'), b.astype('float32'), atol=1e-6)  # noqa: E731
+    jax.tree.map(close, *results)
 
 
 @pytest.mark.parametrize('shape', [(2, 8, 6, 3), (2, 7, 9, 3)])

@@ -1,11 +1,14 @@
 """Normalisation layers against NumPy, and their indifference to padding."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import linen as nn
 
+from fedjax_fair.core.platform import Platform, machine, made_for
 from fedjax_fair.models.norm import BatchNorm, GroupNorm, StatelessBatchNorm, norm_layer
 
 SHAPES = [(6, 3), (6, 4, 5, 3)]
@@ -102,13 +105,21 @@ def test_stateless_norm_uses_the_batch_in_training_and_at_test(shape):
         np.testing.assert_allclose(layer.apply({}, x, None, train), expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize('platform', [None, Platform('tpu', machine().devices[:1])], ids=['here', 'tpu'])
 @pytest.mark.parametrize(('channels', 'groups'), [(64, 32), (6, 2), (48, 16)])
-def test_group_norm_equals_flaxs(channels, groups):
+def test_group_norm_equals_flaxs(channels, groups, platform):
     x = 3 + 2 * jax.random.normal(jax.random.key(0), (2, 5, 4, channels))
     variables = {'params': {'scale': jnp.arange(channels, dtype=x.dtype), 'bias': jnp.ones(channels)}}
     theirs = nn.GroupNorm(groups, epsilon=1e-5, use_fast_variance=False)
-    got, expected = jax.jit(lambda v, x: (GroupNorm().apply(v, x), theirs.apply(v, x)))(variables, x)
-    np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-3)
+
+    def with_gradients(layer, variables, x):
+        y, pull = jax.vjp(layer.apply, variables, x)
+        return y, *pull(jnp.cos(x))
+
+    with made_for(platform):
+        got = jax.jit(functools.partial(with_gradients, GroupNorm()))(variables, x)
+    expected = jax.jit(functools.partial(with_gradients, theirs))(variables, x)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-3), got, expected)
 
 
 def test_group_norm_keeps_its_digits_far_from_zero():
