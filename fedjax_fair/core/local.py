@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import jax
@@ -19,6 +20,7 @@ from fedjax_fair.options import Decay, above, at_least, between, check_values, n
 
 if TYPE_CHECKING:
     from fedjax_fair.core.method import Context, Phase
+    from fedjax_fair.core.spec import Spec
 
 OPTIMIZERS: dict[str, Callable] = {
     'sgd': lambda local: optax.trace(local.momentum) if _is_on(local.momentum) else optax.identity(),
@@ -210,15 +212,10 @@ def train(ctx: Context, local: Local, phase: Phase, state: Trained, *, final: bo
         state = state._replace(opt=optimizer.init(state.variables['params']))
 
     def batch_of(step, width, key):
-        place = (jax.lax.div(step, batches), jax.lax.rem(step, batches) * size)
-        if on_cpu():
-            position = jax.lax.dynamic_slice(orders, place, (1, width))[0]
-        else:
-            rows = orders.reshape(-1, size)
-            position = row_of(rows, place[0] * (orders.shape[1] // size) + place[1] // size)
+        first, position = _positions(orders, step, batches, size, width)
         x, y = spec.read(data, position)
         x, y = (x, y) if spec.augment is None else augmented(spec.augment, key, x, y)
-        return Batch(x, y, place[1] + jnp.arange(width) < data.n)
+        return Batch(x, y, first + jnp.arange(width) < data.n)
 
     def body(step, old: Trained, width: int = size) -> Trained:
         """One optimisation step on a batch of ``width`` examples."""
@@ -244,14 +241,10 @@ def train(ctx: Context, local: Local, phase: Phase, state: Trained, *, final: bo
         )
         return proceed(step < steps, new, old)
 
-    def loop(lower: Any, upper: Any, body: Callable[[Any, Any], Any], state: Any) -> Any:
-        with jax.named_scope(loop_name(phase)):
-            return spec.loop(lower, upper, body, state)
-
     # A chunk stops with its longest client.
     proceed = tree.select if known else unless_finished
     bound = num_steps(local, phase, spec.only_size) if known else shared_max(steps)
-    last = last_batch(local, phase, spec.only_size)
+    last, loop = last_batch(local, phase, spec.only_size), partial(_named_loop, spec, phase)
     if last is None:
         return loop(0, bound, body, state)
 
@@ -260,6 +253,19 @@ def train(ctx: Context, local: Local, phase: Phase, state: Trained, *, final: bo
         return body(end, loop(number * batches, end, body, state), last)
 
     return spec.loop(0, jax.lax.div(bound, batches), epoch, state)
+
+
+def _positions(orders: Array, step: Array, batches: Array, size: int, width: int) -> tuple[Array, Array]:
+    """Where in its epoch the batch of a step begins, and its examples."""
+    epoch, batch = jax.lax.div(step, batches), jax.lax.rem(step, batches)
+    if on_cpu():
+        return batch * size, jax.lax.dynamic_slice(orders, (epoch, batch * size), (1, width))[0]
+    return batch * size, row_of(orders.reshape(-1, size), epoch * (orders.shape[1] // size) + batch)
+
+
+def _named_loop(spec: Spec, phase: Phase, lower: Any, upper: Any, body: Callable[[Any, Any], Any], state: Any) -> Any:
+    with jax.named_scope(loop_name(phase)):
+        return spec.loop(lower, upper, body, state)
 
 
 def _zero_frozen(trainable: PyTree, values: PyTree) -> PyTree:
