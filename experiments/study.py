@@ -175,20 +175,26 @@ def sha256(path: pathlib.Path) -> str:
 def digests(scenario: str, federation: Federation) -> dict[str, str]:
     """SHA-256 of the files a scenario names, or that lie in the folder it names.
 
-    Sources of many files, in folders of folders, in lists or prepared elsewhere, have one of their training examples.
+    Data that are drawn, and sources of many files, in folders of folders, in lists or prepared elsewhere, have one of
+    their training examples.
     """
-    found = re.search(rf'({"|".join(SOURCES)}|office_caltech):(.*)', scenario)
-    if found is None:
-        return {}
-    named = named_paths(found[2])
-    files = [file for path in named for file in (sorted(path.iterdir()) if path.is_dir() else [path])]
-    if found[1] != 'csv' and all(file.is_file() for file in files):
+    if files := _files(scenario):
         return {file.name: sha256(file) for file in files}
     digest = hashlib.sha256(str((federation.x.shape, federation.x.dtype)).encode())
     for start in range(0, len(federation.x), EXAMPLES_AT_ONCE):
         digest.update(np.ascontiguousarray(federation.x[start : start + EXAMPLES_AT_ONCE]).data)
     digest.update(np.ascontiguousarray(federation.y).data)
     return {'training examples': digest.hexdigest()}
+
+
+def _files(scenario: str) -> list[pathlib.Path]:
+    """All files that the examples of a scenario come from; none where they are not known by its name."""
+    found = re.search(rf'({"|".join(SOURCES)}|office_caltech):(.*)', scenario)
+    if found is None or found[1] == 'csv':
+        return []
+    named = named_paths(found[2])
+    files = [file for path in named for file in (sorted(path.iterdir()) if path.is_dir() else [path])]
+    return files if all(file.is_file() for file in files) else []
 
 
 def percent(entry: Mapping[str, float]) -> Cell:

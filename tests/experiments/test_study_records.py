@@ -57,6 +57,13 @@ def test_sources_of_many_files_are_known_by_their_examples(tmp_path):
     assert after != before
 
 
+def test_drawn_data_are_known_by_their_examples(tmp_path):
+    first, again, other = (
+        Study(Config(scenario='gaussian_toy_1', data_seed=seed), tmp_path).data()['sha256'] for seed in (0, 0, 1)
+    )
+    assert list(first) == ['training examples'] and first == again != other
+
+
 def test_settings_within_settings_name_no_folder_either():
     found = portable({'data': {'partition': '/home/me/split.json', 'alpha': 0.1}, 'plugins': ('/home/me/mine.py',)})
     assert found == {'data': {'partition': 'split.json', 'alpha': 0.1}, 'plugins': ['mine.py']}
