@@ -117,9 +117,12 @@ class Experiment:
         return dataclasses.replace(self, federation=federation)
 
     def at(self, points: Sequence[Mapping[str, float]]) -> Experiment:
-        """The same programs for other points of the same settings."""
+        """The same programs for other points of the same settings; others where states would be in other places."""
         lanes = make_lanes(points, self.config.seeds)
-        return dataclasses.replace(self, points=tuple(dict(point) for point in points), lanes=lanes)
+        other = dataclasses.replace(self, points=tuple(dict(point) for point in points), lanes=lanes)
+        if other.placement == self.placement:
+            return other
+        return prepare(self.config, points, self.platform, self.federation)
 
 
 def prepare(

@@ -39,6 +39,15 @@ def test_seeds_on_several_devices_have_their_states_there():
     assert {leaf.sharding.shard_shape(leaf.shape)[0] for leaf in jax.tree.leaves(states)} == {2}
 
 
+def test_fewer_points_than_devices_find_room():
+    points = [{'lr': value} for value in (0.1, 0.2, 0.3, 0.4)]
+    many = prepare(Config(scenario='gaussian_toy_1', rounds=1, devices=2), points)
+    for count in (4, 3, 1):
+        part = many.at(points[:count])
+        states, _ = Resident(part).advance(part.program.init(part.lanes), 1)
+        assert len(states.round) == count
+
+
 @pytest.mark.parametrize('recipe', ['ditto', 'fedheal'])
 def test_memory_of_a_device_falls_with_their_number(recipe):
     shapes = 'clients=16,examples=8,tests=4,side=8,channels=1'
