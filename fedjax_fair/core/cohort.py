@@ -96,8 +96,8 @@ def _at_home(homes: Homes, ids: Array) -> Array:
     sorted_ids, wanted = ids[order], jnp.asarray(homes.clients_at, ids.dtype)
     place = jnp.minimum(jnp.searchsorted(sorted_ids, wanted), ids.shape[0] - 1)
     here = (sorted_ids[place] == wanted) & (wanted < len(homes.places))
-    clients = jnp.sum((ids < len(homes.places)).astype(place.dtype))
-    return order[jnp.where(here, place, clients + jnp.cumsum((~here).astype(place.dtype)) - 1)]
+    clients = jnp.sum(ids < len(homes.places), dtype=place.dtype)
+    return order[jnp.where(here, place, clients + jnp.cumsum(~here, dtype=place.dtype) - 1)]
 
 
 def inputs(spec: Spec, state: FedState, arranged: Arranged, key: Array) -> tuple[Shared, Own]:

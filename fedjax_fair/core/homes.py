@@ -76,7 +76,8 @@ class Homes:
 
     def request(self, ids: Array) -> Request:
         """That for the rows of some clients; nothing is asked for an id of the number of clients."""
-        place = jnp.take(jnp.asarray(np.append(self.places, self.slots)), ids, mode='clip')
+        places = np.append(self.places, np.int32(self.slots))
+        place = jnp.take(jnp.asarray(places), ids, mode='clip')
         return Request(place // self.share, place % self.share)
 
     def listed(self, tables: PyTree) -> PyTree:
@@ -107,9 +108,9 @@ class Homes:
 
         def on_device(examples: PyTree, index: Array, n: Array, ids: Array) -> tuple[PyTree, Array]:
             position = jnp.arange(index.shape[1], dtype=n.dtype)[None]
-            mine, real = (jnp.cumsum(n) - n)[:, None] + position, position < n[:, None]
+            mine, real = (jnp.cumsum(n, dtype=n.dtype) - n)[:, None] + position, position < n[:, None]
             device = jnp.broadcast_to(self.request(ids).device[:, None], index.shape)
-            asked = Request(jnp.full(room, self.devices), jnp.zeros(room, index.dtype))
+            asked = Request(jnp.full(room, self.devices, index.dtype), jnp.zeros(room, index.dtype))
             at = jnp.where(real, mine, room)
             asked = jax.tree.map(
                 lambda empty, given: empty.at[at].set(given.astype(empty.dtype), mode='drop'),
@@ -144,7 +145,7 @@ def _fetch(devices: int, tables: PyTree, asked: Request) -> PyTree:
 
     count = asked.device.shape[0]
     nothing = jax.tree.map(lambda leaf: jnp.zeros((count, *leaf.shape[1:]), leaf.dtype), tables)
-    return add(jnp.asarray(devices - 1), jax.lax.fori_loop(0, devices - 1, pass_on, nothing))
+    return add(jnp.int32(devices - 1), jax.lax.fori_loop(jnp.int32(0), jnp.int32(devices - 1), pass_on, nothing))
 
 
 def _deliver(devices: int, tables: PyTree, request: Request, values: PyTree) -> PyTree:
