@@ -46,10 +46,16 @@ class Storage(NamedTuple):
         return (where,) if self.streams else ()
 
 
+def _shares(algorithm: Algorithm) -> int:
+    """Over how many memories examples and rows are divided; devices of a CPU share that of the host."""
+    spread = algorithm.facts['client_map']
+    return 1 if current().memory is None or spread.ordered else spread.devices
+
+
 def choose_storage(
     examples: str, rows: str, federation: Federation, algorithm: Algorithm, cohort: int, lanes: int
 ) -> Storage:
-    """Resolve ``auto``: examples or rows that need more than a quarter of the memory of a device are streamed.
+    """Resolve ``auto``: examples or rows that need more than a quarter of the memory of their devices are streamed.
 
     That is so only if at most half of the clients take part in a round. Rows from which a method makes the model that
     it serves stay on the device.
@@ -57,7 +63,7 @@ def choose_storage(
     row = jax.eval_shape(lambda key: algorithm.init(key, None, 1), jax.random.key(0)).clients
     row_bytes, serves = lanes * num_bytes(row) * federation.num_clients, algorithm.facts['serves']
     host = client_map.host_memory() or 2**60
-    limit = (current().memory or host) // 4
+    limit = (current().memory or host) // 4 * _shares(algorithm)
     partial = 2 * cohort <= federation.num_clients
     for_rows, for_examples = (None if word == AUTO else Place(word) for word in (rows, examples))
     if for_rows is None:

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from divided import outcome
 
+from fedjax_fair.core.platform import Platform, machine
 from fedjax_fair.planning import plan, topology
 from fedjax_fair.training import Config, prepare
 from fedjax_fair.training.cohort_supply import Resident
+from fedjax_fair.training.storage import Place
 
 RECIPES = ('fedavg+fedheal', 'scaffold', 'ditto', 'fedpac', 'fedfv', 'fedism', 'local_only')
 
@@ -56,6 +58,14 @@ def test_memory_of_a_device_falls_with_their_number(recipe):
     assert four['rows'] * 4 == one['rows'] > 0
     assert four['examples'] < one['examples'] / 2
     assert four['temporaries'] < one['temporaries'] / 2
+
+
+def test_rows_that_fit_on_all_devices_together_stay_there():
+    network = {'model': 'mlp', 'model_options': {'widths': (16,)}}
+    config = Config(recipe='ditto', scenario='digits_labels', participation=0.1, client_map='sharded', **network)
+    alone, four = (prepare(config, platform=Platform('gpu', machine().devices[:n], memory=8 << 20)) for n in (1, 4))
+    assert alone.storage.rows is Place.HOST and alone.homes is None
+    assert four.storage.rows is Place.DEVICE and four.homes is not None
 
 
 def test_evaluations_divide_the_test_sets():
