@@ -182,6 +182,9 @@ SHARED = {
     'eval_every': Setting(1, f'{CODE}, utils/training.py'),
     'last_k': Setting(5, METRICS),
     'fedheal.beta': Setting(0.4, STUDIED),
+    'fedheal.semantics': Setting(
+        'paper', 'Eq. 4 to 12', 'code', f'{CODE} reads them in another way; Tables 2 and decide show both'
+    ),
 }
 BATCHES = f'{CODE}, datasets/utils/federated_dataset.py: test sets in batches of training'
 SETTINGS: Settings = {
