@@ -22,7 +22,7 @@ OPTIMIZER_ROW = 'local_optimizer'  # client rows of the engine itself: optimiser
 class Arranged(NamedTuple):
     """A cohort padded to whole chunks and dealt out by length, with each client's examples and steps.
 
-    ``at_home``: whether every client trains on the device on which its rows and examples live.
+    ``at_home``: whether every client trains where its home is, if it has one.
     """
 
     client_map: ClientMap
@@ -75,8 +75,8 @@ def arrange(spec: Spec, client_map: ClientMap, cohort: Cohort) -> Arranged:
     n = jnp.sum(cohort.ex_mask.astype(jnp.int32), 1)
     steps = spec.steps(n)
     order, at_home = None, False
-    if spec.homes is not None and slots == spec.homes.slots:
-        order, at_home = _at_home(spec.homes, cohort.ids), True
+    if spec.seats is not None and slots == spec.seats.slots:
+        order, at_home = _seated(spec.seats, cohort.ids), True
     elif len({int(size) for size in spec.run.sizes}) > 1:
         order = deal(steps, client_map)
     if order is not None:
@@ -87,8 +87,8 @@ def arrange(spec: Spec, client_map: ClientMap, cohort: Cohort) -> Arranged:
     return Arranged(client_map, cohort, n, steps.astype(default_float()), at_home)
 
 
-def _at_home(homes: Homes, ids: Array) -> Array:
-    """The order of a cohort's slots in which every client is at home; absent clients leave empty slots.
+def _seated(homes: Homes, ids: Array) -> Array:
+    """The order of a cohort's slots in which every client has its own; absent clients leave empty slots.
 
     By sorting, because a compiler for TPU fails at the scatter that would be shorter.
     """

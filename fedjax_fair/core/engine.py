@@ -81,15 +81,15 @@ def build(
 
     Returns:
       Pure functions ``init(rng, start, rows)`` (``start``: some of the model's variables, such as pretrained ones;
-      ``rows``: how many client rows the state holds, by default one for every client),
-      ``round(state, cohort, rng)``, ``evaluate(state, tests, ...)``, ``predict(state, x)``, the logits of the global
-      model, and ``measure(state, cohort, fn, *more)``, what ``fn(ctx, *more)`` finds at every client that took the
-      model home, by client number. ``passes(label)`` counts how often a client runs the network (``label``: of one
-      example). ``round`` is meant to be jitted with the state donated; it never leaves the device.
+      ``rows``: how many client rows the state holds), ``round(state, cohort, rng)``, ``evaluate(state, tests, ...)``,
+      ``predict(state, x)``, the logits of the global model, and ``measure(state, cohort, fn, *more)``, what
+      ``fn(ctx, *more)`` finds at every client that took the model home, by client number. ``passes(label)`` counts how
+      often a client runs the network (``label``: of one example). ``round`` is to be jitted with the state donated.
     """
     around = {'augment': augment, 'outliers': outliers, 'eval_batch_size': eval_batch_size, 'homes': homes}
     spec, facts = _specify(model, task, methods, sizes, example, local, rounds, preprocess, **around)
     client_map = within_memory(resolve(client_map), facts['model_bytes'], spec.run.num_clients, current().memory)
+    spec = dataclasses.replace(spec, seats=Homes.of(spec.run.sizes, facts['setting'].steps, client_map))
     owner = next((m for m in spec.methods if m.server_opt is not None), None)
     if owner is not None and server_opt is not None:
         raise UserError(f'server_opt is given, but {owner.name} brings its own')

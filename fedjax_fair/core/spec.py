@@ -42,8 +42,9 @@ class ClientData(NamedTuple):
 class Spec:
     """What ``build`` fixed: everything about an algorithm that is not data.
 
-    ``loop`` repeats the steps of local training; whoever counts what a step costs takes one. ``homes`` say where client
-    rows and examples are divided over devices; None if they are on all of them.
+    ``loop`` repeats the steps of local training; whoever counts what a step costs takes one. ``seats`` say where each
+    client trains in a round that fills all slots of a mesh. ``homes`` are the same seats if client rows and examples
+    lie there, and None if these are on all devices.
     """
 
     model: Model
@@ -57,6 +58,7 @@ class Spec:
     outliers: Outliers | None
     only_size: int | None
     eval_batch_size: int = EVAL_BATCH_SIZE
+    seats: Homes | None = None
     homes: Homes | None = None
     loop: Callable[..., PyTree] = jax.lax.fori_loop
 
